@@ -1,0 +1,115 @@
+"""Prints how much anonymous memory it takes to read, clean, store and batch 10 MB and 1 GB of generated pairs.
+
+python benchmarks/memory_prepare.py [MEGABYTES...]      (10 1000 unless told; needs about three times as much disk)
+
+Anonymous memory is what cannot be given back to files: RssAnon in /proc/self/status, looked at 100 times a second.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+
+from regard.data import Batches, Files, Filter, Shards, ShardWriter, clean, encode, summary
+
+VOCABULARY = 32000
+LIMIT = 100
+BATCHES = 1000
+
+
+def main(sizes: list[int]) -> None:
+    peaks = {}
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            generate(Path(folder), size)
+            command = [sys.executable, __file__, "--prepare", folder]
+            report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        peaks[size] = report["peak"]
+        memory = f"peak {report['peak']:.1f} MB anonymous (at the start {report['start']:.1f})"
+        print(f"{size:>5} MB: {memory}; {report['text']}")
+    more = max(peaks.values()) - peaks[min(peaks)]
+    print(f"more for {max(sizes)} MB than for {min(sizes)} MB: {more:.1f} MB; at most {LIMIT} MB were promised")
+    if more > LIMIT:
+        sys.exit("the promise is not kept")
+
+
+def generate(folder: Path, megabytes: int) -> None:
+    """Two aligned files of made-up words, `megabytes` together; about one pair in twenty is a repetition."""
+    numbers = np.random.default_rng(0)
+    words = np.array(["".join(numbers.choice(list("aeioubdfklmnprst"), 6)) for _ in range(20000)])
+    left = megabytes * 1_000_000
+    with (folder / "source").open("w") as source, (folder / "target").open("w") as target:
+        while left > 0:
+            block = sentences(numbers, words)
+            again = [block[i] for i in numbers.integers(0, len(block), len(block) // 20)]
+            texts = ["\n".join(side) + "\n" for side in zip(*block, *again)]
+            source.write(texts[0])
+            target.write(texts[1])
+            left -= len(texts[0]) + len(texts[1])
+
+
+def sentences(numbers: np.random.Generator, words: np.ndarray) -> list[tuple[str, str]]:
+    lengths = numbers.integers(3, 25, 4000)
+    every = [words[numbers.zipf(1.2, size=lengths.sum()) % len(words)] for _ in range(2)]
+    cuts = lengths.cumsum()[:-1]
+    return [(" ".join(a), " ".join(b)) for a, b in zip(*(np.split(side, cuts) for side in every))]
+
+
+def prepare(folder: Path) -> None:
+    """What a run does before and beside training, with a checksum of each word in place of a tokenizer."""
+    start, peaks, done = anonymous(), [0.0], threading.Event()
+    watcher = threading.Thread(target=watch, args=(peaks, done))
+    watcher.start()
+    begun = time.perf_counter()
+    data = Files(train=(str(folder / "source"), str(folder / "target")))
+    counts: Counter[str] = Counter()
+    with ShardWriter(folder / "shards", {"source": VOCABULARY, "target": VOCABULARY}) as writer:
+        for rows in encode(clean(data.pairs("train"), Filter(), counts, folder), hashed, hashed, Filter(), counts):
+            writer.append(rows)
+    prepared = time.perf_counter() - begun
+    checksum = stream(Shards.open(folder / "shards"))
+    done.set()
+    watcher.join()
+    text = f"{summary(counts)}; prepared in {prepared:.0f} s; {BATCHES} batches, checksum {checksum:08x}"
+    print(json.dumps({"start": start, "peak": max(peaks), "text": text}))
+
+
+def hashed(texts: list[str]) -> list[list[int]]:
+    return [[crc32(word.encode()) % VOCABULARY for word in text.split()] for text in texts]
+
+
+def stream(shards: Shards) -> int:
+    batches = Batches((shards.lengths("source"), shards.lengths("target")), budget=4096)
+    checksum = 0
+    for _, (batch, _) in zip(range(BATCHES), batches.stream()):
+        for column in shards.columns:
+            checksum = crc32(np.concatenate(shards.take(batch, column)), checksum)
+    return checksum
+
+
+def watch(peaks: list[float], done: threading.Event) -> None:
+    while not done.wait(0.01):
+        peaks[0] = max(peaks[0], anonymous())
+
+
+def anonymous() -> float:
+    """RssAnon in MB."""
+    lines: Iterator[str] = (line for line in Path("/proc/self/status").read_text().splitlines() if "RssAnon" in line)
+    return int(next(lines).split()[1]) / 1000
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--prepare"]:
+        prepare(Path(sys.argv[2]))
+    else:
+        main([int(size) for size in sys.argv[1:]] or [10, 1000])

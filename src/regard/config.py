@@ -1,0 +1,295 @@
+"""Settings are frozen dataclasses; files are TOML; `kind = "..."` in a table picks a member of a union.
+
+There is no registry: the union type in the annotation is the list of choices. The string under a field is its
+documentation, wherever it is shown.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import difflib
+import inspect
+import itertools
+import textwrap
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import tomli_w
+
+from regard.errors import ConfigError, InputError
+
+T = TypeVar("T")
+Table = dict[str, Any]
+
+
+def read(path: Path) -> Table:
+    """The tables of a TOML file.
+
+    >>> read(Path("no-such-recipe.toml"))
+    Traceback (most recent call last):
+    regard.errors.InputError: cannot open the recipe no-such-recipe.toml: No such file or directory
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"cannot open the recipe {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text (byte {error.start})") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from None
+
+
+def override(table: Table, settings: Sequence[str]) -> Table:
+    """A copy of `table` with `a.b=value` settings on top. Values are TOML; a bare word is a string.
+
+    >>> override({"train": {"steps": 5}}, ["train.steps=7", "model.norm=pre"])
+    {'train': {'steps': 7}, 'model': {'norm': 'pre'}}
+    """
+    table = _copied(table)
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise ConfigError(f'"{setting}" is not a setting; write key=value, for example train.steps=100')
+        *parents, leaf = key.strip().split(".")
+        section = table
+        for name in parents:
+            section = section.setdefault(name, {})
+            if not isinstance(section, dict):
+                raise ConfigError(f'"{key}" cannot be set: {name} is not a table')
+        section[leaf] = _value(text.strip())
+    return table
+
+
+def parse(cls: type[T], table: Table, where: str = "") -> T:
+    """Build `cls` from a table; every mistake is an error that says where it is and what would be right.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Train:
+    ...     steps: int = 100
+    >>> parse(Train, {"step": 3}, "train")
+    Traceback (most recent call last):
+    regard.errors.ConfigError: unknown setting "train.step"; did you mean train.steps (now 100)?
+    """
+    return _parse(cls, table, where)
+
+
+def dump(config: Any) -> str:
+    """The TOML text that gives this config back.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Train:
+    ...     steps: int = 100
+    ...     clip: float | None = None
+    >>> dump(Train())
+    'steps = 100\\n'
+    """
+    return tomli_w.dumps(plain(config))
+
+
+def plain(config: Any) -> Any:
+    """A config as tables, lists and scalars; what is None is left out.
+
+    >>> plain(Path("a"))
+    'a'
+    """
+    if dataclasses.is_dataclass(config):
+        items = ((f.name, getattr(config, f.name)) for f in dataclasses.fields(config))
+        return {name: plain(value) for name, value in items if value is not None}
+    if isinstance(config, (tuple, list)):
+        return [plain(item) for item in config]
+    return config.as_posix() if isinstance(config, Path) else config
+
+
+def differences(old: Any, new: Any) -> list[str]:
+    """Settings in which two configs differ, one line each.
+
+    >>> differences({"train": {"steps": 5}, "seed": 1}, {"train": {"steps": 7}, "seed": 1})
+    ['train.steps was 5, is 7']
+    """
+    a, b = flat(plain(old)), flat(plain(new))
+    changed = [key for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key)]
+    return [f"{key} was {_said(a, key)}, is {_said(b, key)}" for key in changed]
+
+
+def _said(table: Table, key: str) -> str:
+    return repr(table[key]) if key in table else "not set"
+
+
+def flat(table: Table, prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, keys joined by dots.
+
+    >>> flat({"train": {"steps": 5}, "seed": 1})
+    {'train.steps': 5, 'seed': 1}
+    """
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One key that a recipe may hold.
+
+    >>> Setting("train.steps", "int", 100, "updates of the weights").key
+    'train.steps'
+    """
+
+    key: str
+    type: str
+    default: Any
+    doc: str
+    choices: tuple[Any, ...] = ()
+
+
+def settings(cls: Any, prefix: str = "") -> Iterator[Setting]:
+    """Every key that a config class knows, those of each member of a union in turn.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Train:
+    ...     steps: int = 100
+    >>> [setting.key for setting in settings(Train, "train.")]
+    ['train.steps']
+    """
+    hints, told = get_type_hints(cls), documented(cls)
+    for field in dataclasses.fields(cls):
+        hint = hints[field.name]
+        tables = [m for m in (get_args(hint) or (hint,)) if dataclasses.is_dataclass(m)]
+        for member in tables:
+            yield from settings(member, f"{prefix}{field.name}.")
+        if not tables:
+            choices = get_args(hint) if get_origin(hint) is Literal else ()
+            yield Setting(f"{prefix}{field.name}", _spelled(hint), _default(field), told.get(field.name, ""), choices)
+
+
+@cache
+def documented(cls: type) -> Mapping[str, str]:
+    """The string under each field of a dataclass.
+
+    >>> documented(Setting)
+    {}
+    """
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
+    except (OSError, TypeError):
+        return {}
+    body = tree.body[0].body  # type: ignore[attr-defined]
+    return {
+        a.target.id: " ".join(b.value.value.split())
+        for a, b in itertools.pairwise(body)
+        if isinstance(a, ast.AnnAssign) and isinstance(a.target, ast.Name)
+        if isinstance(b, ast.Expr) and isinstance(b.value, ast.Constant) and isinstance(b.value.value, str)
+    }
+
+
+def _parse(hint: Any, value: Any, where: str) -> Any:
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
+        return _parse_union(get_args(hint), value, where)
+    if origin is tuple:
+        return _parse_tuple(get_args(hint), value, where)
+    if origin is Literal:
+        if value not in get_args(hint):
+            close = difflib.get_close_matches(str(value), map(str, get_args(hint)), n=1)
+            guess = f"; did you mean {close[0]}?" if close else ""
+            raise ConfigError(f"{where}: expected one of {', '.join(map(str, get_args(hint)))}, got {value!r}{guess}")
+        return value
+    if dataclasses.is_dataclass(hint):
+        return _parse_dataclass(hint, value, where)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if hint is Path and isinstance(value, str):
+        return Path(value)
+    _expect(type(value) is hint, where, _spelled(hint), value)
+    return value
+
+
+def _parse_tuple(members: tuple[Any, ...], value: Any, where: str) -> Any:
+    _expect(isinstance(value, (list, tuple)), where, "a list", value)
+    if members[-1] is Ellipsis:
+        members = members[:1] * len(value)
+    _expect(len(value) == len(members), where, f"a list of {len(members)}", value)
+    return tuple(_parse(hint, item, f"{where}[{i}]") for i, (hint, item) in enumerate(zip(members, value, strict=True)))
+
+
+def _parse_dataclass(cls: Any, value: Any, where: str) -> Any:
+    _expect(isinstance(value, dict), where, "a table", value)
+    hints, dot = get_type_hints(cls), f"{where}." if where else ""
+    for key in value:
+        if key not in hints:
+            raise ConfigError(f'unknown setting "{dot}{key}"{_guess(cls, key, dot)}')
+    missing = [
+        dot + f.name
+        for f in dataclasses.fields(cls)
+        if f.name not in value and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise ConfigError(f"{' and '.join(missing)} must be given")
+    parts = {key: _parse(hints[key], item, f"{dot}{key}") for key, item in value.items()}
+    try:
+        return cls(**parts)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}" if where else str(error)) from None
+
+
+def _guess(cls: Any, key: str, dot: str) -> str:
+    fields = {f.name: f for f in dataclasses.fields(cls)}
+    close = difflib.get_close_matches(key, fields, n=1)
+    if not close:
+        return f"; there are {', '.join(dot + name for name in fields)}"
+    now, doc = _default(fields[close[0]]), documented(cls).get(close[0], "")
+    said = ", ".join(filter(None, [doc, "" if now is None else f"now {now}"]))
+    return f"; did you mean {dot}{close[0]}{f' ({said})' if said else ''}?"
+
+
+def _parse_union(members: tuple[Any, ...], value: Any, where: str) -> Any:
+    if value is None and NoneType in members:
+        return None
+    members = tuple(m for m in members if m is not NoneType)
+    tables = {get_args(get_type_hints(m)["kind"])[0]: m for m in members if dataclasses.is_dataclass(m)}
+    if not tables:
+        return _parse(members[0], value, where)
+    _expect(isinstance(value, dict), where, "a table", value)
+    if value.get("kind") not in tables:
+        close = difflib.get_close_matches(str(value.get("kind")), tables, n=1)
+        guess = f"; did you mean {close[0]}?" if close else ""
+        raise ConfigError(f"{where}.kind: expected one of {', '.join(tables)}, got {value.get('kind')!r}{guess}")
+    return _parse(tables[value["kind"]], value, where)
+
+
+def _expect(holds: bool, where: str, wanted: str, got: Any) -> None:
+    if not holds:
+        raise ConfigError(f"{where}: expected {wanted}, got {got!r}")
+
+
+def _spelled(hint: Any) -> str:
+    names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", Path: "a path"}
+    if hint in names:
+        return names[hint]
+    if get_origin(hint) is Literal:
+        return "one of " + ", ".join(map(str, get_args(hint)))
+    if get_origin(hint) is tuple:
+        return "a list"
+    return " or ".join(_spelled(m) for m in get_args(hint) if m is not NoneType) or str(hint)
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    return field.default_factory() if field.default_factory is not dataclasses.MISSING else None
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"x = {text}")["x"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _copied(value: Any) -> Any:
+    return {key: _copied(item) for key, item in value.items()} if isinstance(value, dict) else value

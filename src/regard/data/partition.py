@@ -1,0 +1,78 @@
+"""Splits without leaks: no sentence of either side is in two splits.
+
+Sentences are the nodes of a graph and pairs its edges: "Run!" has several French translations, some of which translate
+other English sentences too. Whole connected components go to one split. Splitting by one side alone leaves the other
+side's sentences in both (11 % of Tatoeba's held-out French sentences).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+
+SPLITS = ("train", "valid", "test")
+ENDINGS = " .!?…;:,\"'«»()-"
+
+
+def identity(sentence: str) -> str:
+    """What makes two sentences the same: case, quotes at the ends, final punctuation and apostrophes do not count.
+
+    >>> identity("Va !") == identity("va.")
+    True
+    >>> identity("C’est vrai ?")
+    "c'est vrai"
+    """
+    return " ".join(sentence.casefold().replace("’", "'").split()).strip(ENDINGS)
+
+
+def components(pairs: Sequence[tuple[str, str]]) -> list[int]:
+    """For each pair the number of its connected component: the place of the first pair that belongs to it.
+
+    >>> components([("Go.", "Va !"), ("Hi.", "Salut !"), ("Move.", "Bouge !"), ("Go!", "Bouge.")])
+    [0, 1, 0, 0]
+    """
+    parent = list(range(len(pairs)))
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    for side in (0, 1):
+        first: dict[str, int] = {}
+        for i, pair in enumerate(pairs):
+            one, other = root(first.setdefault(identity(pair[side]), i)), root(i)
+            if one != other:
+                parent[max(one, other)] = min(one, other)
+    return [root(i) for i in range(len(pairs))]
+
+
+def partition(pairs: Sequence[tuple[str, str]], valid: float, test: float, seed: int) -> list[str]:
+    """For each pair its split, chosen by a hash of the smallest sentence of its component.
+
+    The same pairs in any order give the same splits, and a pair that is added moves none but those it connects.
+    A component with more than a hundredth of all pairs goes to train: held out, it would fill a split by itself.
+
+    >>> pairs = [(f"{n} cats", f"{n} chats") for n in range(1000)]
+    >>> Counter(partition(pairs, valid=0.02, test=0.02, seed=1))
+    Counter({'train': 955, 'test': 26, 'valid': 19})
+    """
+    numbers = components(pairs)
+    sizes = Counter(numbers)
+    names: dict[int, str] = {}
+    for number, pair in zip(numbers, pairs):
+        name = min(map(identity, pair))
+        names[number] = min(names.get(number, name), name)
+    chosen = {number: _split(name, valid, test, seed) for number, name in names.items()}
+    chosen |= {number: "train" for number, size in sizes.items() if size > max(1, len(pairs) // 100)}
+    return [chosen[number] for number in numbers]
+
+
+def _split(name: str, valid: float, test: float, seed: int) -> str:
+    hashed = hashlib.blake2b(f"{seed}\n{name}".encode(), digest_size=8).digest()
+    place = int.from_bytes(hashed, "big") / 2**64
+    if place < valid:
+        return "valid"
+    return "test" if place < valid + test else "train"

@@ -1,0 +1,206 @@
+"""A space owns what goes in (embed), what comes out (head), the loss, and how a prediction becomes the next input.
+
+A forecaster is a decoder over another space: no loss function or rollout of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.sequence import PAD
+
+
+class Space(ABC):
+    """What a model reads or says at one place.
+
+    >>> Words(7).embed(4)
+    Embedding(7, 4)
+    """
+
+    @abstractmethod
+    def embed(self, width: int) -> nn.Module:
+        """Thing -> vector."""
+
+    @abstractmethod
+    def head(self, width: int) -> nn.Module:
+        """Vector -> logits, or the parameters of another distribution."""
+
+    def tie(self, embed: nn.Module, head: nn.Module) -> None:
+        """Share weights, where what goes in and what comes out are the same things; elsewhere do nothing."""
+        return
+
+    @abstractmethod
+    def loss(self, out_NC: Tensor, wanted_N: Tensor) -> Tensor:
+        """What training minimises, summed over the predictions."""
+
+    def surprise(self, out_NC: Tensor, wanted_N: Tensor) -> Tensor:
+        """What validation reports, summed: the loss without smoothing."""
+        return self.loss(out_NC, wanted_N)
+
+    @abstractmethod
+    def next(self, out_NC: Tensor) -> Tensor:
+        """The prediction as the next input: the mode."""
+
+
+@dataclass(frozen=True)
+class Classes(Space):
+    """One of `size` things.
+
+    >>> Classes(3).next(torch.tensor([[0.1, 0.7, 0.2]]))
+    tensor([1])
+    """
+
+    size: int
+    smoothing: float = 0.0
+
+    def embed(self, width: int) -> nn.Module:
+        return nn.Embedding(self.size, width)
+
+    def head(self, width: int) -> nn.Module:
+        return nn.Linear(width, self.size)
+
+    def loss(self, out_NC: Tensor, wanted_N: Tensor) -> Tensor:
+        return F.cross_entropy(out_NC, wanted_N, reduction="sum", label_smoothing=self.smoothing)
+
+    def surprise(self, out_NC: Tensor, wanted_N: Tensor) -> Tensor:
+        return F.cross_entropy(out_NC, wanted_N, reduction="sum")
+
+    def next(self, out_NC: Tensor) -> Tensor:
+        return out_NC.argmax(-1)
+
+
+class Words(Classes):
+    """The vocabulary. The head has no bias, so that it can be tied to the embedding; <PAD> is never wanted.
+
+    >>> Words(7).head(4)
+    Linear(in_features=4, out_features=7, bias=False)
+    """
+
+    def embed(self, width: int) -> nn.Module:
+        embedding = nn.Embedding(self.size, width)
+        if not embedding.weight.is_meta:
+            nn.init.normal_(embedding.weight, std=width**-0.5)
+        return embedding
+
+    def head(self, width: int) -> nn.Module:
+        return nn.Linear(width, self.size, bias=False)
+
+    def tie(self, embed: nn.Module, head: nn.Module) -> None:
+        head.weight = embed.weight
+
+    def loss(self, out_NC: Tensor, wanted_N: Tensor) -> Tensor:
+        if self.smoothing == 0:
+            return self.surprise(out_NC, wanted_N)
+        return _Smoothed.apply(out_NC, wanted_N, self.smoothing)
+
+
+class _Smoothed(torch.autograd.Function):
+    """Cross-entropy against 1 - e on the wanted word and e spread over all words but <PAD> (Szegedy et al. 2016).
+
+    Written out, because autograd's own makes three passes more over the logits; <PAD> gets no share, as it can
+    never be wanted.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, out_NC: Tensor, wanted_N: Tensor, smoothing: float) -> Tensor:
+        log_NC = out_NC.float().log_softmax(-1)
+        others = log_NC.shape[1] - 1
+        right_N1 = log_NC.gather(1, wanted_N[:, None])
+        spread_N = log_NC.sum(1) - log_NC[:, PAD]
+        ctx.save_for_backward(log_NC, wanted_N)
+        ctx.smoothing, ctx.dtype = smoothing, out_NC.dtype
+        return -((1 - smoothing) * right_N1.sum() + smoothing / others * spread_N.sum())
+
+    @staticmethod
+    def backward(ctx: Any, *factor: Tensor) -> Any:
+        log_NC, wanted_N = ctx.saved_tensors
+        share = ctx.smoothing / (log_NC.shape[1] - 1)
+        grad_NC = log_NC.exp().sub_(share)
+        grad_NC[:, PAD] += share
+        grad_NC.scatter_add_(1, wanted_N[:, None], grad_NC.new_full((len(wanted_N), 1), ctx.smoothing - 1))
+        return grad_NC.mul_(factor[0]).to(ctx.dtype), None, None
+
+
+@dataclass(frozen=True)
+class Values(Space):
+    """Real numbers, one point each: squared error.
+
+    >>> Values(1).loss(torch.zeros(2, 1), torch.full((2, 1), 3.0))
+    tensor(18.)
+    """
+
+    features: int = 1
+
+    def embed(self, width: int) -> nn.Module:
+        return nn.Linear(self.features, width)
+
+    def head(self, width: int) -> nn.Module:
+        return nn.Linear(width, self.features)
+
+    def loss(self, out_NC: Tensor, wanted_N: Tensor) -> Tensor:
+        return F.mse_loss(out_NC, wanted_N, reduction="sum")
+
+    def next(self, out_NC: Tensor) -> Tensor:
+        return out_NC
+
+
+class Gaussian(Values):
+    """Real numbers, each with its own doubt: the head gives mean and log deviation.
+
+    >>> Gaussian(1).next(torch.tensor([[3.0, 0.0]]))
+    tensor([[3.]])
+    """
+
+    def head(self, width: int) -> nn.Module:
+        return nn.Linear(width, 2 * self.features)
+
+    def loss(self, out_NC: Tensor, wanted_N: Tensor) -> Tensor:
+        mean_NF, log_NF = out_NC.chunk(2, -1)
+        return (((wanted_N - mean_NF) / log_NF.exp()).square() / 2 + log_NF + math.log(2 * math.pi) / 2).sum()
+
+    def next(self, out_NC: Tensor) -> Tensor:
+        return out_NC.chunk(2, -1)[0]
+
+
+class Compass(nn.Module):
+    """Angles go in as points on the circle, so that 0 and 2 pi are one.
+
+    >>> compass = Compass(1, 4)
+    >>> torch.allclose(compass(torch.tensor([[0.0]])), compass(torch.tensor([[2 * math.pi]])), atol=1e-5)
+    True
+    """
+
+    def __init__(self, features: int, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2 * features, width)
+
+    def forward(self, angles: Tensor) -> Tensor:
+        return self.linear(torch.cat([angles.cos(), angles.sin()], -1))
+
+
+class Angles(Values):
+    """Angles in radians; the head gives a direction in the plane, the loss is 1 - cos(difference).
+
+    >>> Angles(1).next(torch.tensor([[0.0, 2.0]]))
+    tensor([[1.5708]])
+    """
+
+    def embed(self, width: int) -> nn.Module:
+        return Compass(self.features, width)
+
+    def head(self, width: int) -> nn.Module:
+        return nn.Linear(width, 2 * self.features)
+
+    def loss(self, out_NC: Tensor, wanted_N: Tensor) -> Tensor:
+        return (1 - torch.cos(self.next(out_NC) - wanted_N)).sum()
+
+    def next(self, out_NC: Tensor) -> Tensor:
+        x_NF, y_NF = out_NC.chunk(2, -1)
+        return torch.atan2(y_NF, x_NF)

@@ -1,0 +1,130 @@
+"""What is asked of a model: the one place where the parts of a loss are named, and the one module that is trained."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+
+from regard.loss import Loss, projected
+from regard.sequence import Rows
+from regard.spaces import Space
+
+
+@dataclass(frozen=True)
+class Batch(Rows):
+    """Sources and what is wanted of them.
+
+    >>> from regard.sequence import Tokens
+    >>> len(Batch(Tokens.of([[4, 5], [6]]), Tokens.of([[2, 7, 3], [2, 3]])))
+    2
+    """
+
+    source: Any
+    """a Rows: Tokens, Images, or nothing"""
+    target: Any
+    """Tokens, or (B,) classes"""
+
+
+@dataclass(frozen=True)
+class Task(ABC):
+    """What a batch asks, and the features that answer it; the head and the loss are the space's.
+
+    >>> from regard.sequence import Tokens
+    >>> from regard.spaces import Words
+    >>> batch = Batch(Tokens.of([[4, 5]]), Tokens.of([[2, 7, 3]]))
+    >>> Continue(Words(8)).counts(batch)
+    {'next': tensor(2)}
+    """
+
+    space: Space
+
+    @abstractmethod
+    def asked(self, batch: Batch) -> Mapping[str, tuple[Tensor, Tensor]]:
+        """For each part of the loss: where a prediction counts, and what is wanted there. Needs no model."""
+
+    @abstractmethod
+    def features(self, model: Any, batch: Batch) -> Mapping[str, Tensor]:
+        """The model's features for each part."""
+
+    def counts(self, batch: Batch) -> dict[str, Tensor]:
+        """How many predictions each part of the loss has."""
+        return {name: where.sum() for name, (where, _) in self.asked(batch).items()}
+
+    def loss(self, model: Any, batch: Batch, score: Callable[[Tensor, Tensor], Tensor]) -> Loss:
+        """The sum of `score` over the places that count, part by part."""
+        found, asked = self.features(model, batch), self.asked(batch)
+        return Loss(
+            {
+                name: projected(model.readout, score, flat(found[name], where), flat(wanted, where))
+                for name, (where, wanted) in asked.items()
+            }
+        )
+
+
+def flat(x: Tensor, where: Tensor) -> Tensor:
+    """The rows of `x` (B, L, ...) where a prediction counts, one after the other.
+
+    >>> flat(torch.tensor([[1, 2], [3, 0]]), torch.tensor([[True, True], [True, False]]))
+    tensor([1, 2, 3])
+    """
+    if x.is_meta:
+        return x.flatten(0, where.ndim - 1)
+    return x.flatten(0, where.ndim - 1).index_select(0, where.flatten().nonzero().squeeze(1))
+
+
+class Continue(Task):
+    """Next token, next value: anything with a decoder.
+
+    >>> from regard.spaces import Words
+    >>> Continue(Words(8)).space.size
+    8
+    """
+
+    def asked(self, batch: Batch) -> Mapping[str, tuple[Tensor, Tensor]]:
+        _, wanted_BT, real_BT = batch.target.shifted()
+        return {"next": (real_BT, wanted_BT)}
+
+    def features(self, model: Any, batch: Batch) -> Mapping[str, Tensor]:
+        return {"next": model(batch.source, batch.target.shifted()[0])}
+
+
+class Objective(nn.Module):
+    """Model and task as one module: the only thing that is wrapped, compiled or shared out among processes.
+
+    >>> from regard.models.gpt import GPTConfig
+    >>> from regard.sequence import Tokens
+    >>> from regard.spaces import Words
+    >>> model = GPTConfig(layers=1, width=8, heads=2, longest=8).build(Words(8), Words(8))
+    >>> objective = Objective(model, Continue(Words(8)))
+    >>> list(objective(Batch(Tokens.of([[]]), Tokens.of([[2, 7, 3]]))).totals)
+    ['next']
+    """
+
+    def __init__(self, model: nn.Module, task: Task) -> None:
+        super().__init__()
+        self.model, self.task = model, task
+
+    def forward(self, batch: Batch) -> Loss:
+        space = self.task.space
+        return self.task.loss(self.model, batch, space.loss if self.training else space.surprise)
+
+
+class Feed(Protocol):
+    """Batches in an order that is a pure function of seed, epoch and index; a position is plain JSON.
+
+    >>> Feed.__name__
+    'Feed'
+    """
+
+    def stream(self, position: Mapping[str, int] | None) -> Iterator[tuple[Batch, Mapping[str, int]]]:
+        """This process's share of each training batch, for ever, and the position after it."""
+
+    def valid(self) -> Iterator[Batch]:
+        """This process's share of the validation data, once."""
+
+    def epoch(self) -> int:
+        """How many batches the first epoch has."""

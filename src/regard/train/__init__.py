@@ -1,0 +1,1 @@
+"""Training: the loop, its schedules and optimizers, and checkpoints that survive a crash."""

@@ -1,0 +1,76 @@
+"""What stops a run in good order: a signal, or a gradient that is not a number."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard.tasks.base import Batch
+
+
+class Signals:
+    """Ctrl-C and SIGTERM set a flag that the trainer reads after each step; a second Ctrl-C stops at once.
+
+    >>> with Signals() as signals:
+    ...     signals.caught
+    0
+    """
+
+    def __init__(self) -> None:
+        self.caught = 0
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Signals:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._catch)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _catch(self, number: int, frame: FrameType | None) -> None:
+        if self.caught and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.caught = number
+
+
+def culprit(objective: nn.Module, batch: Batch, seed: int) -> str:
+    """The first module whose output is not finite on this batch, or the first weight whose gradient is not.
+
+    >>> from regard.models.gpt import GPTConfig
+    >>> from regard.sequence import Tokens
+    >>> from regard.spaces import Words
+    >>> from regard.tasks.base import Continue, Objective
+    >>> model = GPTConfig(layers=2, width=8, heads=2, longest=8, dropout=0.0).build(Words(8), Words(8))
+    >>> _ = nn.init.constant_(model.decoder.layers[1].ffn.rise.weight, float("nan"))
+    >>> culprit(Objective(model, Continue(Words(8))), Batch(Tokens.of([[]]), Tokens.of([[2, 7, 3]])), seed=1)
+    'decoder.layers.1.ffn.rise'
+    """
+    found: list[str] = []
+
+    def watch(name: str) -> Any:
+        def hook(module: nn.Module, args: Any, out: Any) -> None:
+            leaves = torch.utils._pytree.tree_leaves(out)
+            if any(torch.is_tensor(t) and t.is_floating_point() and not t.isfinite().all() for t in leaves):
+                found.append(name)
+
+        return hook
+
+    hooks = [module.register_forward_hook(watch(name)) for name, module in objective.named_modules()]
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            objective(batch)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    bad = [n for n, p in objective.named_parameters() if p.grad is not None and not p.grad.isfinite().all()]
+    name = next(iter(found or [f"gradient of {n}" for n in bad]), "loss")
+    return name.replace("model.", "", 1) or "loss"

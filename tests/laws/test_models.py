@@ -1,0 +1,190 @@
+"""Laws of every model in the zoo, stated once."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from regard.loss import projected
+from regard.sequence import Tokens
+from regard.trace import record
+from zoo import RAGGED, TARGET, ZOO, D, V, alone, build, nothing, words
+
+close = {"atol": 1e-5, "rtol": 1e-5}
+
+
+@pytest.fixture(params=ZOO)
+def animal(request):
+    return build(request.param), ZOO[request.param].source()
+
+
+@torch.no_grad()
+def test_one_step_at_a_time_equals_all_at_once_with_and_without_a_cache(animal):
+    model, source = animal
+    state, steps = model.start(source, room=5), []
+    for ids in TARGET.data.split(1, dim=1):
+        features, state = model.decoder(Tokens.full(ids), state)
+        steps.append(features)
+    torch.testing.assert_close(torch.cat(steps, 1), model(source, TARGET), **close)
+    torch.testing.assert_close(model.decoder(TARGET, model.start(source, room=9))[0], model(source, TARGET), **close)
+
+
+@torch.no_grad()
+def test_prompts_of_different_length_go_on_as_if_read_alone(animal):
+    model, source = animal
+    prompt = Tokens.of([[2, 4, 5], [2], [2, 7]])
+    _, state = model.decoder(prompt, model.start(source, room=5))
+    ahead, _ = model.decoder(Tokens.full(torch.tensor([[6], [6], [6]])), state)
+    for i in range(3):
+        whole = torch.cat([alone(prompt, i).data, torch.tensor([[6]])], 1)
+        torch.testing.assert_close(ahead[i, 0], model(alone(source, i), Tokens.full(whole))[0, -1], **close)
+
+
+@torch.no_grad()
+def test_no_position_sees_the_future(animal):
+    model, source = animal
+    changed = Tokens.full(torch.cat([TARGET.data[:, :3], torch.full((3, 2), 3)], 1))
+    torch.testing.assert_close(model(source, TARGET)[:, :3], model(source, changed)[:, :3])
+    assert not torch.allclose(model(source, TARGET)[:, 3:], model(source, changed)[:, 3:])
+
+
+@torch.no_grad()
+def test_padding_and_neighbours_change_nothing(animal):
+    model, source = animal
+    together = model(source, RAGGED)
+    for i in range(3):
+        one = model(alone(source, i), alone(RAGGED, i))[0]
+        torch.testing.assert_close(one, together[i, : len(one)], **close)
+
+
+@torch.no_grad()
+def test_what_stands_in_padding_is_never_seen(animal):
+    model, source = animal
+    if not source.data.shape[1]:
+        source = replace(source, data=source.data.new_zeros(3, 2))  # nothing, padded
+    noisy = replace(source, data=torch.where(source.mask, source.data, 5))
+    loud = replace(RAGGED, data=torch.where(RAGGED.mask, RAGGED.data, 6))
+    torch.testing.assert_close(model(noisy, loud)[RAGGED.mask], model(source, RAGGED)[RAGGED.mask], rtol=0, atol=0)
+
+
+@torch.no_grad()
+def test_an_empty_source_gives_numbers(animal):
+    model, _ = animal
+    source = Tokens.of([[4, 5], [], [6]])
+    assert model(source, TARGET).isfinite().all()
+
+
+@torch.no_grad()
+def test_recording_changes_nothing_and_weights_sum_to_one(animal):
+    model, source = animal
+    plain = model(source, RAGGED)
+    with record(model, replace={"*": lambda t: t.clone()}) as trace:
+        watched = model(source, RAGGED)
+    torch.testing.assert_close(plain[RAGGED.mask], watched[RAGGED.mask], **close)
+    assert trace.records
+    for r in trace.find("*.weights"):
+        torch.testing.assert_close(r.data.sum(-1), torch.ones(r.data.shape[:-1]))
+
+
+@torch.no_grad()
+def test_a_replaced_value_is_the_one_the_model_goes_on_with(animal):
+    model, source = animal
+    with record(model, replace={"decoder.features": torch.zeros_like}) as trace:
+        assert model(source, TARGET).abs().max() == 0
+    assert trace.find("decoder.features")[0].data.abs().max() == 0
+
+
+def test_every_parameter_learns(animal):
+    model, source = animal
+    read, wanted, real = RAGGED.shifted()
+    projected(model.readout, words.loss, model.train()(source, read)[real], wanted[real]).backward()
+    dead = [n for n, p in model.named_parameters() if p.grad is None or p.grad.abs().max() == 0]
+    assert dead == []
+
+
+def test_a_keys_bias_has_no_gradient_by_mathematics():
+    """A constant added to all of a query's scores does not change their softmax."""
+    model, source = build("transformer"), ZOO["transformer"].source()
+    read, wanted, real = RAGGED.shifted()
+    projected(model.readout, words.loss, model(source, read)[real], wanted[real]).backward()
+    for name, p in model.named_parameters():
+        parts = {"attention.qkv.bias": 3, "cross.kv.bias": 2}
+        for ending, count in parts.items():
+            if name.endswith(ending):
+                chunks = p.grad.chunk(count)
+                key = chunks[1] if count == 3 else chunks[0]
+                assert key.abs().max() < 1e-6 < chunks[-1].abs().max()
+
+
+def test_the_loss_in_chunks_equals_the_naive_one_with_its_gradients(animal):
+    model, source = animal
+    model.double()
+    read, wanted, real = RAGGED.shifted()
+    naive = torch.nn.functional.cross_entropy(model.readout(model(source, read))[real], wanted[real], reduction="sum")
+    chunked = projected(model.readout, words.loss, model(source, read)[real], wanted[real], chunk=3)
+    torch.testing.assert_close(chunked, naive, atol=1e-12, rtol=1e-12)
+    ps = list(model.parameters())
+    for a, b in zip(*(torch.autograd.grad(loss * 0.7, ps) for loss in (chunked, naive)), strict=True):
+        torch.testing.assert_close(a, b, atol=1e-12, rtol=1e-12)
+
+
+@torch.no_grad()
+def test_the_source_is_neither_copied_for_beams_nor_projected_twice(animal):
+    model, source = animal
+    state = model.decoder(Tokens.full(torch.full((3, 1), 2)), model.start(source, room=9))[1]
+    forked = state.fork(4).reorder(torch.tensor([1, 0, 2, 3, 5, 4, 6, 7, 9, 8, 10, 11]))
+    after = model.decoder(Tokens.full(torch.full((12, 1), 4)), forked)[1]
+    leaves = torch.utils._pytree.tree_leaves
+    assert all(a is b for a, b in zip(leaves(state.source), leaves(after.source), strict=True))
+    assert len(after.hypothesis) == 12 and len(after.source) == 3
+    assert len(after.keep(torch.tensor([2])).hypothesis) == 4
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_every_model_runs_on_the_meta_device(name):
+    with torch.device("meta"):
+        model, full = build(name), Tokens.full(torch.zeros(3, 5, dtype=torch.long))
+        source = full if ZOO[name].source().data.shape[1] else nothing()
+        state = model.decoder(full, model.start(source, room=8))[1].fork(2)
+        step = Tokens.full(full.data[:, :1].repeat_interleave(2, 0))
+        features, _ = model.decoder(step, state.reorder(torch.arange(6)))
+    assert model.readout(features).is_meta and features.shape == (6, 1, D)
+
+
+def test_packed_documents_equal_separate_rows_and_a_recurrent_model_refuses_them():
+    documents = [[2, 4, 5, 6], [2, 7], [2, 5, 5]]
+    packed, model = Tokens.packed(documents), build("gpt")
+    apart = torch.cat([model(Tokens.of([[]]), Tokens.of([d]))[0] for d in documents])
+    torch.testing.assert_close(model(Tokens.of([[]]), packed)[0], apart, **close)
+    with pytest.raises(ValueError, match=r"packing .* needs attention"):
+        build("seq2seq")(Tokens.of([[4]]), packed)
+
+
+def test_without_room_a_state_is_spent():
+    model = build("gpt")
+    state = model.decoder(TARGET, model.start(ZOO["gpt"].source()))[1]
+    with pytest.raises((ValueError, IndexError)):
+        model.decoder(TARGET, state)
+
+
+@torch.no_grad()
+def test_without_positions_attention_does_not_see_order():
+    model = build("transformer")
+    ids, order = torch.tensor([[4, 5, 6, 7]]), torch.tensor([2, 0, 3, 1])
+    still = torch.zeros(1, 4, dtype=torch.long)
+    straight = model.encoder(replace(Tokens.full(ids), positions=still)).states.data
+    permuted = model.encoder(replace(Tokens.full(ids[:, order]), positions=still)).states.data
+    torch.testing.assert_close(straight[:, order], permuted, **close)
+
+
+def test_smoothing_gives_no_share_to_padding_and_equals_the_definition():
+    logits, wanted = torch.randn(5, V, dtype=torch.double, requires_grad=True), torch.tensor([3, 4, 5, 3, 7])
+    share = torch.full((5, V), 0.1 / (V - 1), dtype=torch.double)
+    share[:, 0] = 0
+    share[torch.arange(5), wanted] += 0.9
+    wanted_loss = -(share * logits.log_softmax(-1)).sum()
+    loss = type(words)(V, 0.1).loss(logits, wanted)
+    torch.testing.assert_close(loss.double(), wanted_loss, atol=1e-5, rtol=1e-6)
+    a, b = (torch.autograd.grad(x.double(), logits)[0] for x in (loss, wanted_loss))
+    torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-5)
+    assert torch.equal(words.surprise(logits, wanted), words.loss(logits, wanted))

@@ -1,0 +1,203 @@
+"""Laws of every training run, stated once and tried on every model in the zoo."""
+
+import os
+import signal
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import torch.multiprocessing as mp
+
+from regard.errors import Diverged, Interrupted, ModelError, Terminated
+from regard.sequence import Tokens
+from regard.spaces import Words
+from regard.tasks.base import Batch, Continue, Objective
+from regard.tasks.copying import Copying
+from regard.train import checkpoint
+from regard.train.events import Skipped, Stepped
+from regard.train.optim import SGD
+from regard.train.schedule import Constant
+from regard.train.settings import TrainConfig
+from regard.train.trainer import Trainer, train
+from regard.train.weights import load_weights
+from regard.world import World
+from zoo import ZOO, V, build
+
+HARD = TrainConfig(steps=8, accumulate=2, ema=0.9, every=3, save=1, schedule=Constant(lr=1e-2))
+"""Everything that a checkpoint must remember: dropout is on in the zoo's models, accumulation 2, averaged weights."""
+
+
+def objective(name, smoothing=0.1):
+    return Objective(build(name), Continue(Words(V, smoothing)))
+
+
+def digest(run):
+    return checkpoint.newest(run).checkpoint.digest
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_same_seed_same_run_and_resume_equals_never_stopped(name, tmp_path):
+    for run in ("a", "b"):
+        train(objective(name), Copying(), HARD, tmp_path / run)
+    assert digest(tmp_path / "a") == digest(tmp_path / "b")
+    for steps in (1, 2, 5, 7, 8):  # a chain of stops
+        train(objective(name), Copying(), replace(HARD, steps=steps), tmp_path / "c")
+    # the planned number of steps and the last validation differ on the way, the run does not
+    wanted, found = (checkpoint.newest(tmp_path / r).checkpoint for r in ("a", "c"))
+    for group in ("model", "trained", "optimizer"):
+        for key, tensor in wanted.tensors(group).items():
+            assert torch.equal(tensor, found.tensors(group)[key]), f"{group} {key}"
+    assert wanted.state["position"] == found.state["position"]
+    train(objective(name), Copying(), replace(HARD, steps=9), tmp_path / "d", seed=2)
+    assert digest(tmp_path / "d") != digest(tmp_path / "a")
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_save_then_load_is_the_same_model(name, tmp_path):
+    train(objective(name), Copying(), TrainConfig(steps=2), tmp_path)
+    one, other = build(name), build(name)
+    for model in (one, other):
+        load_weights(model, checkpoint.newest(tmp_path).checkpoint.tensors("model"))
+    source, target = ZOO[name].source(), Tokens.full(torch.full((3, 4), 5))
+    assert torch.equal(one(source, target), other(source, target))
+    assert not torch.equal(one(source, target), build(name)(source, target))
+    ties = {id(p) for p in build(name).parameters()}
+    assert len({id(p) for p in one.parameters()}) == len(ties)
+
+
+def _still(name):
+    """The model without dropout: what two processes draw differs from what one draws."""
+    model = build(name)
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    return Objective(model, Continue(Words(V, 0.1)))
+
+
+STILL = TrainConfig(steps=4, accumulate=2, clip=None, optimizer=SGD(), schedule=Constant(lr=0.1))
+
+
+def _worker(rank, names, meeting, folder):
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "REGARD_MEETING": f"file://{meeting}"}
+    torch.set_num_threads(1)
+    world = World.join()
+    for name in names:
+        feed = Copying(rows=3, world=world)  # 3 rows: the ranks have 2 and 1
+        train(_still(name), feed, STILL, Path(folder) / name, world)
+    world.leave()
+
+
+@pytest.fixture(scope="module")
+def by_two(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two")
+    with tempfile.TemporaryDirectory() as meeting:
+        mp.spawn(_worker, (list(ZOO), f"{meeting}/meeting", str(folder)), nprocs=2)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("two")
+@pytest.mark.parametrize("name", ZOO)
+def test_two_processes_equal_one(name, by_two, tmp_path):
+    train(_still(name), Copying(rows=3), STILL, tmp_path)
+    one, two = (checkpoint.newest(r).checkpoint.tensors("model") for r in (tmp_path, by_two / name))
+    for key, tensor in one.items():
+        torch.testing.assert_close(two[key], tensor, rtol=1e-5, atol=1e-6, msg=lambda m, k=key: f"{k}: {m}")
+    with pytest.raises(ModelError, match="was trained by 2 processes, this is 1; go on with --nproc 2"):
+        train(_still(name), Copying(rows=3), replace(STILL, steps=5), by_two / name)
+
+
+def test_accumulated_batches_weigh_by_their_predictions(tmp_path):
+    """A mean of means over batches of unequal size would be wrong."""
+    feed = Copying(rows=3, longest=6)
+    batches = [next(feed.stream({"batch": i}))[0] for i in range(2)]
+    one = Batch(
+        Tokens.of([r[:n] for b in batches for r, n in zip(b.source.data.tolist(), b.source.lengths, strict=True)]),
+        Tokens.of([r[:n] for b in batches for r, n in zip(b.target.data.tolist(), b.target.lengths, strict=True)]),
+    )
+    grads = []
+    for taken in ([(b, {}) for b in batches], [(one, {})]):
+        trainer = Trainer(_still("transformer"), feed, STILL, tmp_path, World(), (), None, 1)
+        trainer.step(taken)
+        grads.append([g.clone() for g in trainer.flat.gradients()])
+    for a, b in zip(*grads, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
+def _poisoned(model, at):
+    seen = []
+
+    def hook(module, args, out):
+        seen.append(1)
+        return out * float("nan") if len(seen) > at else out
+
+    model.model.decoder.layers[1].cross.register_forward_hook(hook)
+    return model
+
+
+def test_nan_stops_before_the_update_and_names_the_module(tmp_path):
+    config = TrainConfig(steps=9, save=1)
+    with pytest.raises(Diverged) as error:
+        train(_poisoned(objective("transformer"), 3), Copying(), config, tmp_path)
+    kept = checkpoint.newest(tmp_path).checkpoint
+    assert str(error.value) == (
+        f"loss became NaN at step 4 (first bad: decoder.layers.1.cross); last good checkpoint is {kept.path}, step 3; "
+        "try train.clip=1.0 or a lower train.schedule.lr"
+    )
+    assert all(t.isfinite().all() for g in kept.groups for t in kept.tensors(g).values())
+
+
+def test_nan_can_be_skipped(tmp_path):
+    events = []
+    model = objective("transformer")
+    before = [p.clone() for p in model.parameters()]
+    config = TrainConfig(steps=2, on_nan="skip", every=99)
+    trainer = Trainer(_poisoned(model, 0), Copying(), config, tmp_path, World(), [events.append], None, 1)
+    trainer.step([next(Copying().stream(None))])
+    assert [e for e in events if isinstance(e, Skipped)] == [Skipped(1, "decoder.layers.1.cross")]
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(
+    "number, kind, word", [(signal.SIGINT, Interrupted, "interrupted"), (signal.SIGTERM, Terminated, "terminated")]
+)
+def test_a_signal_saves_and_stops_and_the_run_goes_on_bit_for_bit(number, kind, word, tmp_path):
+    def send(event):
+        if isinstance(event, Stepped) and event.step == 3:
+            os.kill(os.getpid(), number)
+
+    config = TrainConfig(steps=6, every=50)
+    with pytest.raises(kind, match=f"{word} at step 3; the checkpoint is written, run the same command again to go on"):
+        train(objective("seq2seq"), Copying(), config, tmp_path / "a", listeners=[send])
+    train(objective("seq2seq"), Copying(), config, tmp_path / "a")
+    train(objective("seq2seq"), Copying(), config, tmp_path / "b")
+    assert digest(tmp_path / "a") == digest(tmp_path / "b")
+
+
+def test_early_stopping_and_the_plateau_follow_validation(tmp_path):
+    scores = iter([3.0, 2.0, 2.5, 2.6, 2.7, 1.0])
+    config = TrainConfig(steps=100, every=1, patience=3)
+    report = train(objective("seq2seq"), Copying(), config, tmp_path, validate=lambda: ({"loss": next(scores)}, ()))
+    assert (report.step, report.reason, report.best) == (5, "early", {"loss": 2.0, "step": 2.0})
+    assert checkpoint.best(tmp_path).step == 2
+
+
+def test_a_budget_of_minutes_becomes_steps_once(tmp_path):
+    config = TrainConfig(minutes=0.02, every=10_000)
+    train(objective("seq2seq"), Copying(), config, tmp_path)
+    steps = checkpoint.newest(tmp_path).checkpoint.state["steps"]
+    assert steps == checkpoint.newest(tmp_path).checkpoint.step > 1
+    assert train(objective("seq2seq"), Copying(), config, tmp_path).step == steps
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_the_one_trainer_teaches_it(name, tmp_path):
+    events = []
+    config = TrainConfig(steps=80, schedule=Constant(lr=1e-2), every=1000)
+    train(objective(name, 0.0), Copying(rows=32), config, tmp_path, listeners=[events.append])
+    losses = [e.loss for e in events if isinstance(e, Stepped)]
+    # a language model has no source to copy: it can only learn when sentences end
+    factor = 0.95 if name == "gpt" else 0.8
+    assert sum(losses[-5:]) < factor * sum(losses[:5]), losses[::10]

@@ -1,3 +1,31 @@
 """Sequence models, from the RNN to the Transformer: trained, used and looked into."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from regard.look import Recording
+    from regard.run import Model, Recipe, Run, record
+
+    load = Model.load
+
+_HOMES = {"Model": "run", "Recipe": "run", "Run": "run", "record": "run", "Recording": "look"}
+__all__ = ["Model", "Recipe", "Recording", "Run", "load", "record"]
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when they are first asked for: `regard --help` must not wait for torch."""
+    import importlib
+
+    if name == "load":
+        return importlib.import_module("regard.run").Model.load
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"regard.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'regard' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -126,6 +127,23 @@ def test_a_reader_beside_a_writer_always_finds_a_good_checkpoint(tmp_path: Path)
         writer.wait(timeout=60)
     assert writer.returncode == 0
     assert len(set(seen)) > 5 and seen == sorted(seen)
+
+
+def test_a_reader_whose_checkpoint_is_pruned_under_its_hands_takes_the_newer_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, 100)
+    put(tmp_path, 200)
+    file_digest, later = hashlib.file_digest, [300, 400]
+
+    def slow_digest(*arguments: Any) -> Any:
+        while later:
+            put(tmp_path, later.pop(0))
+        return file_digest(*arguments)
+
+    monkeypatch.setattr(hashlib, "file_digest", slow_digest)
+    found = newest(tmp_path)
+    assert found.checkpoint and found.checkpoint.step == 400 and found.refused == ()
 
 
 def test_the_newest_stay_and_the_best_and_the_spared(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import unicodedata
 
 ASPIRATED = ("haricot", "hamster", "hibou", "haut", "héros", "huit", "onze", "oui", "homard", "hors", "Hollande")
 ELIDED = re.compile(r"(?<![\w'-])(je|me|te|se|le|la|ne|de|que|ce|Je|Le|La|Que|Ce) (?=(\S+))")
-CONTRACTED = (("de les ", "des "), ("de le ", "du "), ("à les ", "aux "), ("à le ", "au "))
+CONTRACTED = {"de les ": "des ", "de le ": "du ", "à les ": "aux ", "à le ": "au "}
+CONTRACTIBLE = re.compile(r"\b(de|à) les? ")
 POSSESSIVES = (
     ("mon", "ma", "mes"),
     ("ton", "ta", "tes"),
@@ -24,6 +25,7 @@ PRESENT = {
     "aller": "vais vas va allons allez vont",
     "faire": "fais fais fait faisons faites font",
     "prendre": "prends prends prend prenons prenez prennent",
+    "apprendre": "apprends apprends apprend apprenons apprenez apprennent",
     "boire": "bois bois boit buvons buvez boivent",
     "lire": "lis lis lit lisons lisez lisent",
     "voir": "vois vois voit voyons voyez voient",
@@ -49,6 +51,7 @@ PARTICIPLES = {
     "avoir": "eu",
     "faire": "fait",
     "prendre": "pris",
+    "apprendre": "appris",
     "boire": "bu",
     "lire": "lu",
     "voir": "vu",
@@ -82,9 +85,9 @@ BEFORE_VOWEL = {"beau": "bel", "nouveau": "nouvel", "vieux": "vieil"}
 FEMININE = (("eux", "euse"), ("eau", "elle"), ("er", "ère"), ("if", "ive"), ("en", "enne"), ("on", "onne"))
 
 UNITS = (
-    "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize "
-    "dix-sept dix-huit dix-neuf"
-).split()
+    *("zéro", "un", "deux", "trois", "quatre", "cinq", "six", "sept", "huit", "neuf"),
+    *("dix", "onze", "douze", "treize", "quatorze", "quinze", "seize", "dix-sept", "dix-huit", "dix-neuf"),
+)
 TENS = {20: "vingt", 30: "trente", 40: "quarante", 50: "cinquante", 60: "soixante", 80: "quatre-vingt"}
 
 
@@ -107,12 +110,8 @@ def spell(*words: str) -> str:
     ("je n'ai pas d'amis", "près de l'hôtel", 'aux enfants')
     """
     text = " ".join(word for word in words if word)
-    for plain, il in (("si il", "s'il"), ("Si il", "S'il")):
-        text = re.sub(rf"\b{plain}\b", il, text)
     text = ELIDED.sub(lambda found: found[1][:-1] + "'" if vowel(found[2]) else found[0], text)
-    for plain, short in CONTRACTED:
-        text = re.sub(rf"\b{plain}", short, text)
-    return text
+    return CONTRACTIBLE.sub(lambda found: CONTRACTED[found[0]], text)
 
 
 def plural(noun: str) -> str:
@@ -131,8 +130,8 @@ def plural(noun: str) -> str:
 def feminine(adjective: str) -> str:
     """The feminine of an adjective or of a participle that follows a rule.
 
-    >>> [feminine(word) for word in ("petit", "rouge", "heureux", "cher", "actif", "italien", "bon", "nouveau", "mangé")]
-    ['petite', 'rouge', 'heureuse', 'chère', 'active', 'italienne', 'bonne', 'nouvelle', 'mangée']
+    >>> [feminine(word) for word in ("petit", "rouge", "heureux", "cher", "actif", "italien", "bon", "nouveau")]
+    ['petite', 'rouge', 'heureuse', 'chère', 'active', 'italienne', 'bonne', 'nouvelle']
     """
     if adjective == "vieux":
         return "vieille"

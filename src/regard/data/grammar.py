@@ -49,9 +49,8 @@ class Subject:
     @property
     def pronoun(self) -> str:
         """The pronoun that can follow the verb in a question."""
-        return ("je", "tu", "elle" if self.gender == "f" else "il", "nous", "vous", "il")[self.person] + (
-            "" if self.person < 5 else "s" if self.gender == "m" else ""
-        )
+        he, they = ("elle", "elles") if self.gender == "f" else ("il", "ils")
+        return ("je", "tu", he, "nous", "vous", they)[self.person]
 
     @property
     def possessive(self) -> str:
@@ -61,7 +60,9 @@ class Subject:
 
 @dataclass(frozen=True)
 class Action:
-    """A verb with what follows it: the French infinitive, the English base, the rest, a pronoun before the verb.
+    """A verb with what goes with it: the French infinitive, the English base, the rest, a pronoun, an adverb.
+
+    The pronoun stands before the French verb, the adverb (French, English) after the French and before the English.
 
     >>> Action("se lever", "get up").rest.french
     ''
@@ -71,6 +72,7 @@ class Action:
     english: str
     rest: Phrase = Phrase("", "", "")
     pronoun: str = ""
+    adverb: tuple[str, str] = ("", "")
 
 
 PRONOUNS = tuple(
@@ -91,7 +93,7 @@ def noun_phrase(noun: Noun, determiner: str, many: bool = False, adjective: Adje
 
     >>> from regard.data.lexicon import ADJECTIVES, NOUNS
     >>> words = {word.french: word for word in (*ADJECTIVES, *NOUNS)}
-    >>> noun_phrase(words["arbre"] if "arbre" in words else words["oiseau"], "a", adjective=words["beau"]).french
+    >>> noun_phrase(words["oiseau"], "a", adjective=words["beau"]).french
     'un bel oiseau'
     >>> noun_phrase(words["maison"], "a", many=True, adjective=words["vieux"])
     Phrase(french='de vieilles maisons', negated='de vieilles maisons', english='old houses')
@@ -138,8 +140,8 @@ def determine(determiner: str, gender: str, many: bool, following: str, preposed
 def english_phrase(determiner: str, meaning: str, many: bool) -> str:
     """English words with their determiner.
 
-    >>> english_phrase("a", "old house", False), english_phrase("this", "houses", True), english_phrase("2f", "hat", False)
-    ('an old house', 'these houses', 'her hat')
+    >>> english_phrase("a", "old house", False), english_phrase("this", "houses", True)
+    ('an old house', 'these houses')
     """
     if determiner == "the":
         return f"the {meaning}"
@@ -221,20 +223,20 @@ def french_clause(subject: Subject, action: Action, tense: Tense, negation: Nega
         before, after = "", infinitive(action, subject.person)
         finite = french.present("aller")[subject.person]
     rest = action.rest.negated if negation else action.rest.french
-    ne = "ne" if negation else ""
+    ne, no = ("ne", negation) if negation else ("", action.adverb[0])
     if form == "inversion":
         link = "-t-" if finite[-1] not in "td" and subject.person == 2 else "-"
         noun = "" if subject.french == subject.pronoun else subject.french
-        return spell(noun, ne, before, f"{finite}{link}{subject.pronoun}", negation, after, rest) + " ?"
+        return spell(noun, ne, before, f"{finite}{link}{subject.pronoun}", no, after, rest) + " ?"
     if form == "est-ce que":
-        return spell("est-ce que", subject.french, ne, before, finite, negation, after, rest) + " ?"
-    return spell(subject.french, ne, before, finite, negation, after, rest)
+        return spell("est-ce que", subject.french, ne, before, finite, no, after, rest) + " ?"
+    return spell(subject.french, ne, before, finite, no, after, rest)
 
 
 def english_clause(subject: Subject, action: Action, tense: Tense, negation: Negation, form: Form) -> str:
     """The English sentence: with do where a question or a negation asks for it."""
     helper, verb = conjugate(subject.person, action.english, tense, negation, form != "statement")
-    no = NEGATIONS[negation]
+    no = NEGATIONS[negation] or action.adverb[1]
     if form != "statement":
         words = [helper, subject.english, no, verb, action.rest.english]
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 SPLITS = ("train", "valid", "test")
 ENDINGS = " .!?…;:,\"'«»()-"
@@ -49,11 +49,14 @@ def components(pairs: Sequence[tuple[str, str]]) -> list[int]:
     return [root(i) for i in range(len(pairs))]
 
 
-def partition(pairs: Sequence[tuple[str, str]], valid: float, test: float, seed: int) -> list[str]:
+def partition(
+    pairs: Sequence[tuple[str, str]], valid: float, test: float, seed: int, keep: Iterable[str] = ()
+) -> list[str]:
     """For each pair its split, chosen by a hash of the smallest sentence of its component.
 
     The same pairs in any order give the same splits, and a pair that is added moves none but those it connects.
     A component with more than a hundredth of all pairs goes to train: held out, it would fill a split by itself.
+    So does a component with a sentence of `keep`.
 
     >>> pairs = [(f"{n} cats", f"{n} chats") for n in range(1000)]
     >>> Counter(partition(pairs, valid=0.02, test=0.02, seed=1))
@@ -67,6 +70,9 @@ def partition(pairs: Sequence[tuple[str, str]], valid: float, test: float, seed:
         names[number] = min(names.get(number, name), name)
     chosen = {number: _split(name, valid, test, seed) for number, name in names.items()}
     chosen |= {number: "train" for number, size in sizes.items() if size > max(1, len(pairs) // 100)}
+    kept = set(map(identity, keep))
+    if kept:
+        chosen |= {n: "train" for n, pair in zip(numbers, pairs) if not kept.isdisjoint(map(identity, pair))}
     return [chosen[number] for number in numbers]
 
 

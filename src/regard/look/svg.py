@@ -21,7 +21,7 @@ LIGHT = {"page": "#FFFFFF", "text": "#1B1F24", "muted": "#57606A", "weight": "#6
 DARK = {"page": "#0D1117", "text": "#E6EDF3", "muted": "#9DA7B3", "weight": "#C7A6FF"}
 SIDES = {"source": ("#0F6E84", "#5CC8DE"), "target": ("#8A5A00", "#E3B35A")}
 """Colour of a side's labels, light and dark."""
-INK_LIGHT, INK_DARK = 0.78, 0.57
+INK_LIGHT, INK_DARK = 0.8, 0.61
 """Strengths from which a number in a cell changes its ink: there black and white are equally easy to read."""
 UNIT = 8
 LONGEST = 24
@@ -44,7 +44,7 @@ def picture(matrix: Matrix) -> str:
         *_titles(plan),
         *_labels(plan),
         *_cells(plan),
-        *_legend(matrix, UNIT * 2, plan.top + plan.height + UNIT * 4),
+        *_legend([matrix], UNIT * 2, plan.top + plan.height + UNIT * 4),
     ]
     return document(width, height, matrix.title, matrix.summary(), parts)
 
@@ -67,10 +67,11 @@ def small_multiples(matrices: Sequence[Matrix], title: str, across: int = 4) -> 
         parts += _cells(Plan(matrix, cell, x, y + UNIT))
     down = math.ceil(len(matrices) / across)
     low = UNIT * 7 + down * tall
-    parts += _legend(matrices[0], UNIT * 2, low)
+    parts += _legend(matrices, UNIT * 2, low)
     width = max(UNIT * 2 + min(across, len(matrices)) * wide, 320, extent(title, 14) + UNIT * 4)
+    parts += _captions(matrices[0], low + UNIT * 6, width)
     said = " ".join(f"{visible(m.title)}: {m.summary(3)}" for m in matrices)
-    return document(width, low + UNIT * 5, title, said, parts)
+    return document(width, low + UNIT * 9, title, said, parts)
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,22 @@ def _titles(plan: Plan) -> list[str]:
     ]
 
 
+def _captions(matrix: Matrix, y: float, width: float) -> list[str]:
+    """Whose rows and columns they are, where there is no room for a label at each."""
+    lines = []
+    for i, (title, tokens) in enumerate(((matrix.row_title, matrix.rows), (matrix.column_title, matrix.columns))):
+        words, used = [text(f"{title} {'↓→'[i]} ")], 0
+        for label in (cut(shown(token), LONGEST // 2) for token in tokens):
+            if used > width / 8 - LONGEST:
+                words.append("…")
+                break
+            # each word is fenced, so that words stand in the order of the rows or columns whatever their script
+            words.append(f'<tspan class="rg-word">{text(label)}</tspan>')
+            used += cell_len(label) + 1
+        lines.append(f'<text class="{_side(title)}" x="16" y="{_n(y + 18 * i)}">{" ".join(words)}</text>')
+    return lines
+
+
 def _side(title: str) -> str:
     return next((f"rg-{side}" for side in SIDES if title.startswith(side)), "rg-muted")
 
@@ -176,7 +193,9 @@ def _labels(plan: Plan) -> list[str]:
     parts, matrix = [], plan.matrix
     for i, label in enumerate(plan.rows):
         y = plan.top + (i + 0.5) * plan.cell + plan.font * 0.35
-        parts.append(_label(plan.left - UNIT, y, label, matrix.rows[i], plan.font, "end", f"rg-row {_side(matrix.row_title)}"))
+        parts.append(
+            _label(plan.left - UNIT, y, label, matrix.rows[i], plan.font, "end", f"rg-row {_side(matrix.row_title)}")
+        )
     for j, label in enumerate(plan.columns):
         x, y = plan.left + (j + 0.5) * plan.cell, plan.top - 6
         kind = f"rg-column {_side(matrix.column_title)}"
@@ -210,8 +229,7 @@ def _cells(plan: Plan) -> list[str]:
             number = float(matrix.numbers[i, j])
             size = _n(plan.cell - gap)
             parts.append(
-                f'<g><title>{text(f"{names[0][i]} → {names[1][j]}: {number:.4f}")}</title>'
-                f'<rect class="rg-empty" x="{_n(x)}" y="{_n(y)}" width="{size}" height="{size}"/>'
+                f"<g><title>{text(f'{names[0][i]} → {names[1][j]}: {number:.4f}')}</title>"
                 f'<rect class="rg-weight" x="{_n(x)}" y="{_n(y)}" width="{size}" height="{size}" '
                 f'fill-opacity="{strength:.3f}"/>'
             )
@@ -223,15 +241,16 @@ def _cells(plan: Plan) -> list[str]:
     return parts
 
 
-def _legend(matrix: Matrix, x: float, y: float) -> list[str]:
+def _legend(matrices: Sequence[Matrix], x: float, y: float) -> list[str]:
     """Steps and not a gradient: a gradient needs an id, and two pictures in one page would share it."""
     parts = [_text(x, y + 10, "0", "rg-muted")]
     x += UNIT * 2
     for i in range(16):
         place = f'x="{_n(x + i * 8)}" y="{_n(y)}" width="8" height="12"'
-        parts.append(f'<rect class="rg-empty" {place}/><rect class="rg-weight" {place} fill-opacity="{i / 15:.3f}"/>')
-    parts.append(_text(x + 16 * 8 + UNIT, y + 10, f"{matrix.top:.4f}", "rg-muted"))
-    ends = f"smallest {matrix.smallest:.4f}, largest {matrix.largest:.4f}"
+        parts.append(f'<rect class="rg-weight" {place} fill-opacity="{i / 15:.3f}"/>')
+    parts.append(_text(x + 16 * 8 + UNIT, y + 10, f"{matrices[0].top:.4f}", "rg-muted"))
+    low, high = min(m.smallest for m in matrices), max(m.largest for m in matrices)
+    ends = f"smallest {low:.4f}, largest {high:.4f}"
     parts.append(_text(UNIT * 2, y + 28, ends, "rg-muted"))
     return parts
 
@@ -245,7 +264,9 @@ def document(width: float, height: float, title: str, summary: str, parts: Seque
     body = "".join(parts)
     # ids must differ between pictures in one page
     own = "rg-" + hashlib.sha256(f"{title}{summary}{body}".encode("utf-8", "replace")).hexdigest()[:12]
-    size = f'width="{math.ceil(width)}" height="{math.ceil(height)}" viewBox="0 0 {math.ceil(width)} {math.ceil(height)}"'
+    size = (
+        f'width="{math.ceil(width)}" height="{math.ceil(height)}" viewBox="0 0 {math.ceil(width)} {math.ceil(height)}"'
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} class="rg" role="img" '
         f'aria-labelledby="{own}-t {own}-d"><title id="{own}-t">{text(visible(title))}</title>'
@@ -279,7 +300,7 @@ def _n(number: float) -> str:
 def _rules(colours: dict[str, str], scheme: int) -> str:
     inks = ("#000000", "#000000", "#FFFFFF") if scheme == 0 else ("#FFFFFF", "#000000", "#000000")
     return (
-        f".rg-page,.rg-empty{{fill:{colours['page']}}}.rg-weight{{fill:{colours['weight']}}}"
+        f".rg-page{{fill:{colours['page']}}}.rg-weight{{fill:{colours['weight']}}}"
         f".rg text{{fill:{colours['text']}}}.rg .rg-muted{{fill:{colours['muted']}}}"
         + "".join(f".rg .rg-{side}{{fill:{pair[scheme]}}}" for side, pair in SIDES.items())
         + "".join(f".rg .rg-{level}{{fill:{ink}}}" for level, ink in zip(("low", "mid", "high"), inks))
@@ -289,9 +310,9 @@ def _rules(colours: dict[str, str], scheme: int) -> str:
 STYLE = (
     ".rg text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',sans-serif;font-size:12px;"
     "font-variant-numeric:tabular-nums;white-space:pre}"
-    ".rg .rg-row,.rg .rg-column{unicode-bidi:isolate}"
+    ".rg .rg-row,.rg .rg-column,.rg .rg-word{unicode-bidi:isolate}"
     ".rg .rg-head{font-size:14px;font-weight:600}.rg .rg-number{font-size:11px}"
-    ".rg .rg-empty{stroke:#8A94A0;stroke-opacity:.18}"
+    ".rg .rg-weight{stroke:#8A94A0;stroke-opacity:.18}"
     + _rules(LIGHT, 0)
     + f"@media (prefers-color-scheme:dark){{{_rules(DARK, 1)}}}"
 )

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-import numpy as np
 from rich.cells import cell_len
 
 from regard.look.matrix import Matrix
@@ -18,20 +17,21 @@ Colour = Literal["none", "256", "24-bit"]
 SHADES = " ░▒▓█"
 LOW, HIGH = (0x16, 0x1B, 0x22), (0xC7, 0xA6, 0xFF)
 """The purple ramp on dark, since both colours of a cell are set and most terminals are dark."""
-STEPS = (234, 53, 54, 91, 97, 134, 140, 183)
+STEPS = (234, 236, 238, 60, 97, 140, 183)
 """The same ramp in the fixed colours of older terminals."""
-WIDEST_LABEL, NUMBER = 12, 5
+WIDEST_LABEL, NUMBER = 12, 6
 
 
 def heat_map(matrix: Matrix, width: int | None = None, colour: Colour | None = None) -> str:
     """Rows of cells with their numbers; what does not fit side by side goes on below. None: as this terminal is.
 
+    >>> import numpy as np
     >>> print(heat_map(Matrix(np.array([[0.9, 0.1], [0.2, 0.8]]), ("i", "am"), ("je", "suis"), "cross"), 60, "none"))
     cross
     target \\ source
-           je  suis
-    i   █0.90 ░0.10
-    am  ░0.20 █0.80
+            je   suis
+    i   ██0.90   0.10
+    am  ░░0.20 ██0.80
     0.00 ░▒▓█ 0.90   smallest 0.10, largest 0.90
     """
     width = shutil.get_terminal_size().columns if width is None else width
@@ -47,18 +47,18 @@ def heat_map(matrix: Matrix, width: int | None = None, colour: Colour | None = N
         if len(columns) * (cell + 1) <= room:
             body = _block(matrix, rows, [cut(c, cell) for c in columns], range(len(columns)), cell, colour)
             return "\n".join([*head, *body, legend(matrix, colour)])
-    return "\n".join([*head, *_split(matrix, rows, columns, room, colour), legend(matrix, colour)])
+    return "\n".join([*head, *_split(matrix, rows, columns, width, colour), legend(matrix, colour)])
 
 
-def _split(matrix: Matrix, rows: list[str], columns: list[str], room: int, colour: Colour) -> list[str]:
+def _split(matrix: Matrix, rows: list[str], columns: list[str], width: int, colour: Colour) -> list[str]:
     """Narrow cells in per cent, columns by number; as many blocks as it takes, then whose the numbers are."""
     cell = max(3, len(str(len(columns))))
-    fit = max(1, room // (cell + 1))
+    fit = max(1, (width - max(map(cell_len, rows), default=0) - 2) // (cell + 1))
     lines = ["in per cent"]
     numbers = [str(i + 1) for i in range(len(columns))]
     for start in range(0, len(columns), fit):
         lines += _block(matrix, rows, numbers, range(start, min(start + fit, len(columns))), cell, colour)
-    return lines + _wrapped([f"{i} {isolated(cut(c, 24))}" for i, c in zip(numbers, columns)], room + 8)
+    return lines + _wrapped([f"{i} {isolated(cut(c, 24))}" for i, c in zip(numbers, columns)], width)
 
 
 def _wrapped(items: Sequence[str], width: int) -> list[str]:
@@ -96,8 +96,7 @@ def padded(text: str, cells: int, side: Literal["left", "right"]) -> str:
 def _cell(number: float, strength: float, width: int, colour: Colour) -> str:
     text = f"{number:.2f}" if width >= NUMBER else f"{100 * number:.0f}"
     if colour == "none":
-        shade = SHADES[min(int(np.ceil(strength * (len(SHADES) - 1))), len(SHADES) - 1)]
-        return f"{shade + text if len(text) < width else text:>{width}}"
+        return f"{text:{SHADES[round(strength * (len(SHADES) - 1))]}>{width}}"
     return painted(f"{text:>{width}} ", strength, colour)
 
 
@@ -114,13 +113,14 @@ def painted(text: str, strength: float, colour: Colour) -> str:
         ink = 16 if step > 4 else 231
         return f"\x1b[48;5;{STEPS[step]};38;5;{ink}m{text}\x1b[0m"
     red, green, blue = (round(low + strength * (high - low)) for low, high in zip(LOW, HIGH))
-    ink = 16 if strength > 0.52 else 231  # here black and white are equally easy to read
+    ink = 16 if strength > 0.585 else 231  # here black and white are equally easy to read
     return f"\x1b[48;2;{red};{green};{blue};38;5;{ink}m{text}\x1b[0m"
 
 
 def legend(matrix: Matrix, colour: Colour) -> str:
     """What the colours mean, with the smallest and the largest number.
 
+    >>> import numpy as np
     >>> legend(Matrix(np.array([[0.5]]), ("a",), ("b",), "cross"), "none")
     '0.00 ░▒▓█ 0.50   smallest 0.50, largest 0.50'
     """

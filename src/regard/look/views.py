@@ -20,7 +20,7 @@ class AttentionView:
     >>> view.title
     'decoder.layers.0.cross.weights, mean of 4 heads'
     >>> print(view.text(width=60, colour="none").splitlines()[3])
-    i  ▒0.25 █0.75
+    i  ░░0.25 ██0.75
     """
 
     name: str

@@ -51,10 +51,14 @@ class KeysValues(Rows):
         return KeysValues(self.keys[:, :, :used], self.values[:, :, :used])
 
     def moved(self, rows: Tensor, used: int) -> KeysValues:
-        """Rows taken, slots in use only; in place when as many rows stay. New room is zeros: 0 x garbage may be NaN."""
-        part, same = self.upto(used).select(rows), len(rows) == len(self)
-        room = self if same else self.map(lambda t: t.new_zeros(len(rows), *t.shape[1:]))
-        room.keys[:, :, :used], room.values[:, :, :used] = part.keys, part.values
+        """Rows taken, slots in use only; in place unless rows are added. New room is zeros: 0 x garbage may be NaN."""
+        keys, values = (t[:, :, :used].index_select(0, rows) for t in (self.keys, self.values))
+        room, N = self, self.keys.shape[0]
+        if len(rows) < N:
+            room = KeysValues(self.keys[: len(rows)], self.values[: len(rows)])
+        elif len(rows) > N:
+            room = self.map(lambda t: t.new_zeros(len(rows), *t.shape[1:]))
+        room.keys[:, :, :used], room.values[:, :, :used] = keys, values
         return room
 
 
@@ -110,7 +114,8 @@ class CrossAttention(nn.Module):
         return KeysValues(split(k, self.heads), split(v, self.heads))
 
     def forward(self, x_NTD: Tensor, seen: KeysValues, sight: Sight) -> Tensor:
-        B, width = len(seen), len(x_NTD) // max(len(seen), 1)
+        B = seen.keys.shape[0]  # not len(seen): that walks a tree, at every layer of every step
+        width = x_NTD.shape[0] // max(B, 1)
         q_NHTK = split(self.query(x_NTD), self.heads)
         if tracing():  # each hypothesis a row of its own, so that a record has one shape whatever the width
             sight = sight if isinstance(sight, str) else sight.repeat_interleave(width, 0)

@@ -68,6 +68,7 @@ class Task(ABC):
 def flat(x: Tensor, where: Tensor) -> Tensor:
     """The rows of `x` (B, L, ...) where a prediction counts, one after the other.
 
+    >>> import torch
     >>> flat(torch.tensor([[1, 2], [3, 0]]), torch.tensor([[True, True], [True, False]]))
     tensor([1, 2, 3])
     """

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import log
+from math import log, log1p
 from random import Random
 from typing import final
 
@@ -46,22 +46,55 @@ class Dropout:
 
     def __call__(self, ids: Sequence[int], seed: int) -> list[int]:
         """Other ids for the same text; the same again for the same seed."""
-        if self.rate == 0:
-            return [int(i) for i in ids]
-        rate, draw, merges, result = self.rate, Random(seed).random, self._merges, list[int]()
-        scale = 1 / log(rate) if rate < 1 else 0.0
-        for word in self._joints.words(ids):
-            cut = merges.whole(word)
-            # Of the merges in their order, the first that is not dropped is made: number k with probability
-            # (1 - rate) * rate ** k. One draw says which.
-            while cut.merges and rate < 1:
-                u = 1.0 - draw()
-                k = 0 if u > rate else int(log(u) * scale)
-                if k >= len(cut.merges):
-                    break
-                cut = cut.nexts[k] or merges.step(cut, k)
-            result.extend(cut.ids)
+        whole, steps = [int(i) for i in ids], self._merges.steps
+        if self.rate in (0, 1):
+            return whole if self.rate == 0 else self._merges.symbols(whole)
+        draws, result = Draws(self.rate, seed), list[int]()
+        for word in self._joints.words(whole):
+            wanted = sum([steps[i] for i in word])
+            if draws.kept >= wanted:  # nothing is dropped until the word is as it was
+                draws.kept -= wanted
+                result.extend(word)
+            else:
+                result.extend(self._cut(word, draws))
         return result
+
+    def _cut(self, word: tuple[int, ...], draws: Draws) -> tuple[int, ...]:
+        cut = self._merges.whole(word)
+        while cut.merges:
+            k = draws.dropped()
+            if k >= len(cut.merges):
+                break
+            cut = cut.nexts[k] or self._merges.step(cut, k)
+        return cut.ids
+
+
+@final
+class Draws:
+    """How many merges are dropped before one is made, step after step: k with probability (1 - rate) * rate ** k.
+
+    Steps without a dropped merge come in runs, and one draw gives the length of a run, so most words need none.
+
+    >>> draws = Draws(0.5, seed=1)
+    >>> [draws.dropped() for _ in range(12)]
+    [3, 0, 0, 1, 2, 1, 0, 0, 3, 3, 1, 1]
+    """
+
+    def __init__(self, rate: float, seed: int) -> None:
+        self._random = Random(seed).random
+        self._run, self._drop = 1 / log1p(-rate), 1 / log(rate)
+        self.kept = self._count(self._run)
+        """steps from here on at which nothing is dropped"""
+
+    def dropped(self) -> int:
+        if self.kept:
+            self.kept -= 1
+            return 0
+        self.kept = self._count(self._run)
+        return 1 + self._count(self._drop)
+
+    def _count(self, scale: float) -> int:
+        return int(log(1.0 - self._random()) * scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +107,7 @@ class Cut:
 
     ids: tuple[int, ...]
     merges: list[int]
-    """rank * PLACES + place of the left symbol: whole numbers, which sort fast and cost the garbage collector nothing"""
+    """rank * PLACES + place of the left symbol: plain numbers sort fast and cost the garbage collector nothing"""
     nexts: list[Cut | None]
     """a cut for each merge, once somebody has asked for it"""
 
@@ -100,14 +133,20 @@ class Merges:
             self._rank.setdefault(a * self._size + b, rank)
             self._made.append(both)
             self._parts[both] = self._parts[a] + self._parts[b]
+        self.steps = [len(parts) - 1 for parts in self._parts]
+        """merges that it takes to make each token"""
         self._cuts: dict[tuple[int, ...], Cut] = {}
         self._words: dict[tuple[int, ...], Cut] = {}
 
+    def symbols(self, ids: Sequence[int]) -> list[int]:
+        """The same text in characters, or bytes."""
+        return [part for i in ids for part in self._parts[i]]
+
     def whole(self, word: tuple[int, ...]) -> Cut:
-        """A word in characters, or bytes: nothing is merged."""
+        """A word of which nothing is merged."""
         found = self._words.get(word)
         if found is None:
-            found = self._cut(tuple(part for i in word for part in self._parts[i]))
+            found = self._cut(tuple(self.symbols(word)))
             if len(self._words) < REMEMBERED:
                 self._words[word] = found
         return found
@@ -150,19 +189,25 @@ class Joints:
             texts = [inner.decoder.decode([token]) for token in texts]
         self._longest = len(cutter.pre_tokenize_str("a" * 2000)[0][0])
         self._length = [len(text.strip()) for text in texts]
+        self._spaced = [text[:1] == " " for text in texts]
         self._tail = [_neighbours(text, cutter) for text in texts]
-        self._head = [0 if text[:1].isspace() else sort for text, sort in zip(texts, self._tail)]
+        self._head = [0 if spaced else sort for spaced, sort in zip(self._spaced, self._tail)]
 
     def words(self, ids: Sequence[int]) -> list[tuple[int, ...]]:
-        head, tail = self._head, self._tail
-        bounds = [k for k, (i, j) in enumerate(pairwise(ids), 1) if not tail[i] & head[j]]
-        return [word for a, b in pairwise((0, *bounds, len(ids))) for word in self._bounded(tuple(ids[a:b]))]
+        head, tail, doubtful = self._head, self._tail, self._doubtful(ids)
+        bounds = [k for k, (i, j) in enumerate(pairwise(ids), 1) if not tail[i] & head[j] or k in doubtful]
+        return [tuple(ids[a:b]) for a, b in pairwise((0, *bounds, len(ids)))]
 
-    def _bounded(self, word: tuple[int, ...]) -> list[tuple[int, ...]]:
-        """A run too long to be one pre-token was cut somewhere, and ids do not say where: each is for itself."""
-        if len(word) == 1 or sum(self._length[i] for i in word) <= self._longest:
-            return [word]
-        return [(i,) for i in word]
+    def _doubtful(self, ids: Sequence[int]) -> set[int]:
+        """Places in stretches too long to be one pre-token: they were cut somewhere, and ids do not say where."""
+        length, longest, places = self._length, self._longest, set[int]()
+        if sum([length[i] for i in ids]) <= longest:
+            return places
+        spaces = [k for k, i in enumerate(ids) if self._spaced[i]]
+        for a, b in pairwise((0, *spaces, len(ids))):
+            if sum([length[i] for i in ids[a:b]]) > longest:
+                places.update(range(a + 1, b))
+        return places
 
 
 def _neighbours(text: str, cutter: pre_tokenizers.PreTokenizer) -> int:
@@ -171,7 +216,7 @@ def _neighbours(text: str, cutter: pre_tokenizers.PreTokenizer) -> int:
         return 7
     if "\ufffd" in text:  # a part of a character
         return 0
-    before = not text[:1].isspace()
+    before = text[:1] != " "
     sorts = [
         sort for sort, c in ((1, "a"), (2, "0"), (4, "!")) if len(cutter.pre_tokenize_str(c * before + text + c)) == 1
     ]

@@ -73,7 +73,7 @@ def train(lines: Iterable[str], config: TokenizerConfig) -> tokenizers.Tokenizer
     read = _checked(lines)
     match config.kind:
         case "bpe" | "byte-bpe":
-            model = _merges(read, config, trained)
+            model = _merges(read, config)
         case "word":
             trainer = trainers.WordLevelTrainer(
                 vocab_size=config.size, min_frequency=1, special_tokens=list(SPECIAL), show_progress=False
@@ -164,7 +164,7 @@ def check_characters(text: str, where: str) -> None:
         ) from None
 
 
-def _merges(lines: Iterator[str], config: TokenizerConfig, cut: tokenizers.Tokenizer) -> models.Model:
+def _merges(lines: Iterator[str], config: TokenizerConfig) -> models.Model:
     as_bytes = config.kind == "byte-bpe"
     learner = _untrained(config, models.BPE() if as_bytes else models.BPE(unk_token="<UNK>"))
     trainer = trainers.BpeTrainer(

@@ -37,8 +37,8 @@ class Checkpoint:
     >>> with tempfile.TemporaryDirectory() as run:
     ...     _ = save(Path(run), 800, {"model": {"bias": torch.zeros(2)}}, {"epoch": 3})
     ...     checkpoint = read(Path(run) / "last")
-    ...     checkpoint.step, checkpoint.state, checkpoint.tensors("model")
-    (800, {'epoch': 3}, {'bias': tensor([0., 0.])})
+    ...     checkpoint.step, checkpoint.state, checkpoint.groups, checkpoint.tensors("model")
+    (800, {'epoch': 3}, ('model',), {'bias': tensor([0., 0.])})
     """
 
     path: Path

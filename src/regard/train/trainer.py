@@ -22,7 +22,7 @@ from torch import Tensor
 from regard.errors import Diverged, Interrupted, ModelError, Terminated
 from regard.models.base import Layer, parameters
 from regard.tasks.base import Batch, Feed, Objective
-from regard.train import checkpoint
+from regard.train import checkpoint, commit
 from regard.train.events import Began, Ended, Event, Listener, Saved, Skipped, Stepped, Validated
 from regard.train.guard import Signals, culprit
 from regard.train.optim import Flat, optimizer_tensors, restore_optimizer
@@ -110,13 +110,13 @@ class Trainer:
     ) -> None:
         self.objective, self.feed, self.config, self.run = objective, feed, config, run
         self.world, self.listeners, self.seed = world, listeners, seed
-        self.validate = validate or self.surprise
+        self.validate = validate or (lambda: (surprise(objective, feed, world), ()))
         self.flat = Flat(objective)
         self.optimizer = self.flat.optimizer(config.optimizer)
         self.epoch = feed.epoch()
         self.every = config.every or max(1, math.ceil(self.epoch / config.accumulate))
         self.ema = [w.clone() for w in self.flat.weights()] if config.ema else []
-        found = checkpoint.newest(run)
+        found = resumable(run, world)
         self.progress = self.restore(found.checkpoint) if found.checkpoint else Progress(self.planned())
         if config.compile:
             for module in objective.modules():
@@ -215,18 +215,6 @@ class Trainer:
         self.tell(Validated(progress.step, metrics, better, samples))
         self.save(best=better)
 
-    def surprise(self) -> tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]:
-        """Validation by loss and perplexity: the loss is not smoothed."""
-        totals: dict[str, Tensor] = {"total": torch.zeros((), dtype=torch.double), "count": torch.zeros(())}
-        with torch.no_grad():
-            for batch in self.feed.valid():
-                if len(batch):
-                    totals["total"] += sum(t.double() for t in self.objective(batch).totals.values())
-                    totals["count"] += sum(self.objective.task.counts(batch).values())
-        summed = self.world.sum(totals)
-        loss = float(summed["total"] / summed["count"].clamp(min=1))
-        return {"loss": loss, "ppl": math.exp(min(loss, 700.0))}, ()
-
     def averaged(self) -> Swapped:
         """While inside, the model has its averaged weights, if the run averages."""
         return Swapped(list(self.flat.weights()), self.ema)
@@ -307,6 +295,43 @@ class Trainer:
         if self.world.leads:
             for listener in self.listeners:
                 listener(event)
+
+
+def resumable(run: Path, world: World) -> checkpoint.Found:
+    """The newest good checkpoint to go on from; a run whose every checkpoint is damaged is not silently begun anew.
+
+    >>> resumable(Path("nowhere"), World()).checkpoint is None
+    True
+    """
+    found = checkpoint.newest(run)
+    if found.refused and found.checkpoint is None:
+        raise ModelError(f"{found.refused[0]}; no checkpoint of {run} is whole, start anew with --fresh")
+    if found.refused and found.checkpoint and world.leads:
+        commit.discard_after(run, found.checkpoint.step)
+    world.any(0)  # nobody reads on while the leader tidies up
+    return found
+
+
+@torch.no_grad()
+def surprise(objective: Objective, feed: Feed, world: World) -> Mapping[str, float]:
+    """Validation by loss and perplexity: the loss is not smoothed.
+
+    >>> from regard.models.seq2seq import Seq2SeqConfig
+    >>> from regard.spaces import Words
+    >>> from regard.tasks.base import Continue
+    >>> from regard.tasks.copying import Copying
+    >>> model = Seq2SeqConfig(layers=1, width=8).build(Words(8), Words(8))
+    >>> sorted(surprise(Objective(model, Continue(Words(8))).eval(), Copying(), World()))
+    ['loss', 'ppl']
+    """
+    total, count = torch.zeros((), dtype=torch.double), torch.zeros((), dtype=torch.double)
+    for batch in feed.valid():
+        if len(batch):
+            total += sum(t.double() for t in objective(batch).totals.values())
+            count += sum(objective.task.counts(batch).values())
+    summed = world.sum({"total": total, "count": count})
+    loss = float(summed["total"] / summed["count"].clamp(min=1))
+    return {"loss": loss, "ppl": math.exp(min(loss, 700.0))}
 
 
 class Swapped:

@@ -1,0 +1,161 @@
+"""Lexical constraints: words that must appear, by dynamic beam allocation (Post and Vilar 2018).
+
+Hypotheses compete within banks, by how much of the constraints they hold; the places of the beam go round the banks,
+the fullest first, so that no constraint is put off for ever and none is forced where it costs much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.decode.beam import Beam, Candidates, best, settle
+from regard.decode.hypothesis import Choice, History
+from regard.decode.rules import allowed
+from regard.errors import DataError
+
+Constraints = Sequence[Sequence[int]]
+"""Sequences of ids that must appear, each as a whole; one that is given twice is met by appearing once."""
+
+
+@dataclass(frozen=True)
+class Constrained:
+    """A beam whose every answer holds the constraints of its source: row s is that of the source whose number is s.
+
+    >>> strategy = Constrained.of(Beam(2), [[[5, 6]], []])
+    >>> strategy.held(torch.tensor([[4, 5, 6], [4, 4, 5]]), torch.tensor([0, 0]))
+    tensor([[2],
+            [1]])
+    """
+
+    beam: Beam
+    ids: Tensor
+    """(sources, C, K), -1 where there is nothing"""
+
+    @classmethod
+    def of(cls, beam: Beam, constraints: Sequence[Constraints]) -> Constrained:
+        """Constraints of each source, as lists of ids."""
+        C = max((len(row) for row in constraints), default=0)
+        K = max((len(ids) for row in constraints for ids in row), default=0)
+        filled = [[[*ids, *[-1] * (K - len(ids))] for ids in row] + [[-1] * K] * (C - len(row)) for row in constraints]
+        return cls(beam, torch.tensor(filled, dtype=torch.long).reshape(len(constraints), C, K))
+
+    @property
+    def width(self) -> int:
+        return self.beam.width
+
+    @property
+    def n_best(self) -> int:
+        return self.beam.n_best
+
+    @property
+    def coverage(self) -> float:
+        return self.beam.coverage
+
+    def choose(self, out_NV: Tensor, history: History) -> tuple[Choice, History]:
+        ids_NCK = self.ids.to(out_NV.device).index_select(0, history.owners)
+        if not history.length:
+            self._check(history, ids_NCK, out_NV.shape[1])
+        held_NC = held(history.tokens, ids_NCK)
+        lengths_NC = (ids_NCK >= 0).sum(-1)
+        log_NV = allowed(self.beam.rules, out_NV, history, self.beam.eos)
+        early_N = (held_NC < lengths_NC).any(1).nonzero().squeeze(1)
+        end = torch.tensor(self.beam.eos, device=log_NV.device)
+        log_NV = log_NV.index_put((early_N, end), log_NV.new_tensor(-math.inf))
+        missing_NC = torch.where(held_NC < lengths_NC, _next(ids_NCK, held_NC), self.beam.eos)
+        found = self._rotated(self._pool(log_NV, missing_NC, history), history)
+        choice, history = settle(self.beam, found, history)
+        return self._whole(choice, history), history
+
+    def held(self, tokens_NT: Tensor, owners_N: Tensor) -> Tensor:
+        """(N, C): how many tokens of each constraint a row holds."""
+        return held(tokens_NT, self.ids.index_select(0, owners_N))
+
+    def _pool(self, log_NV: Tensor, missing_NC: Tensor, history: History) -> Candidates:
+        """The best ways to go on, and each way to come closer to a constraint or to end."""
+        (N, V), W = log_NV.shape, self.width
+        end_N1 = missing_NC.new_full((N, 1), self.beam.eos)
+        more_NM = torch.cat([missing_NC, end_N1], 1)
+        scores_NM = history.scores[:, None] + log_NV.gather(1, more_NM)
+        slots_NM = (torch.arange(N, device=log_NV.device) % W)[:, None].expand_as(more_NM)
+        top_Bk, flat_Bk = best(log_NV, history.scores, W, min(2 * W, W * V))
+        flat_BP = torch.cat([flat_Bk, (slots_NM * V + more_NM).view(N // W, -1)], 1)
+        scores_BP = torch.cat([top_Bk, scores_NM.view(N // W, -1)], 1)
+        twice_BP = (flat_BP[:, :, None] == flat_BP[:, None]).tril(-1).any(2)
+        return Candidates(scores_BP.masked_fill(twice_BP, -math.inf), flat_BP // V, flat_BP % V)
+
+    def _rotated(self, pool: Candidates, history: History) -> Candidates:
+        """2 W candidates: the best of each bank, the fullest first, then the second best of each, and so on."""
+        (B, P), W, T = pool.scores.shape, self.width, history.length
+        rows_BP = pool.slots + torch.arange(0, B * W, W, device=pool.slots.device)[:, None]
+        before = history.tokens.index_select(0, rows_BP.flatten())
+        said = torch.cat([before.view(B * P, T), pool.tokens.reshape(-1, 1)], 1)
+        owners = history.sources.repeat_interleave(P)
+        bank_BP = self.held(said, owners).sum(1).view(B, P)
+        order_BP = pool.scores.sort(dim=1, descending=True, stable=True).indices
+        bank_BP, sorted_BP = bank_BP.gather(1, order_BP), pool.scores.gather(1, order_BP)
+        rank_BP = (bank_BP[:, :, None] == bank_BP[:, None]).tril(-1).sum(2)
+        banks = int(bank_BP.max()) + 1
+        turn_BP = rank_BP * banks - bank_BP + (sorted_BP == -math.inf) * (P + 1) * banks
+        taken_Bk = order_BP.gather(1, turn_BP.sort(dim=1, stable=True).indices[:, : 2 * W])
+        return Candidates(*(t.gather(1, taken_Bk) for t in (pool.scores, pool.slots, pool.tokens)))
+
+    def _whole(self, choice: Choice, history: History) -> Choice:
+        """Without the rows that were cut before they held everything. A source that is left with none is an error."""
+        said = torch.cat([history.tokens.index_select(0, choice.parents), choice.tokens[:, None]], 1)
+        lengths_MC = (self.ids.index_select(0, choice.sources) >= 0).sum(-1)
+        short_M = (self.held(said, choice.sources) < lengths_MC).any(1)
+        rows = (choice.live | choice.ended | ~short_M).nonzero().squeeze(1)
+        kept = choice.select(rows)
+        alive = set(kept.sources[kept.scores > -math.inf].tolist())
+        for number, finished, limit in zip(
+            history.sources.tolist(), history.finished.tolist(), history.limits.tolist(), strict=True
+        ):
+            if number not in alive and not finished:
+                raise DataError(
+                    f"source {number}: no output of at most {limit} tokens that keeps the other rules holds all its "
+                    "constraints; raise the limit, or loosen the rules"
+                )
+        return kept
+
+    def _check(self, history: History, ids_NCK: Tensor, V: int) -> None:
+        rows = ids_NCK[:: self.width].tolist()
+        for number, limit, row in zip(history.sources.tolist(), history.limits.tolist(), rows, strict=True):
+            asked = [[i for i in ids if i != -1] for ids in row]
+            for i in (i for ids in asked for i in ids if not 0 <= i < V or i == self.beam.eos):
+                what = "ends a sentence" if i == self.beam.eos else f"is not in the vocabulary of {V} words"
+                raise DataError(f"source {number}: id {i} of a constraint {what}; it cannot appear in an output")
+            needed = sum(map(len, {tuple(ids) for ids in asked}))
+            if needed + 1 > limit:
+                raise DataError(
+                    f"source {number}: its constraints need {needed + 1} tokens with <EOS>, but at most {limit} may be "
+                    "said; raise the limit, or ask for fewer words"
+                )
+
+
+def held(tokens_NT: Tensor, ids_NCK: Tensor) -> Tensor:
+    """(N, C): how many tokens of each constraint a row holds: all if it appears, else as many as the row ends with.
+
+    >>> held(torch.tensor([[5, 5, 6, 4], [4, 4, 5, 5]]), torch.tensor([[[5, 6, -1]], [[5, 5, 6]]]))
+    tensor([[2],
+            [2]])
+    """
+    (N, T), (_, C, K) = tokens_NT.shape, ids_NCK.shape
+    if not T or not K:
+        return torch.zeros(N, C, dtype=torch.long, device=ids_NCK.device)
+    windows_NTK = F.pad(tokens_NT, (0, K - 1), value=-2).unfold(1, K, 1)
+    same = (windows_NTK[:, :, None] == ids_NCK[:, None]) | (ids_NCK == -1)[:, None]
+    agree_NTC = same.cumprod(-1).sum(-1)
+    to_the_end_T1 = torch.arange(T, 0, -1, device=ids_NCK.device)[:, None]
+    partly_NC = torch.where(agree_NTC == to_the_end_T1, agree_NTC, 0).amax(1)
+    return torch.where((agree_NTC == K).any(1), (ids_NCK >= 0).sum(-1), partly_NC)
+
+
+def _next(ids_NCK: Tensor, held_NC: Tensor) -> Tensor:
+    """(N, C): the token that each constraint waits for."""
+    return ids_NCK.gather(2, held_NC.clamp(max=ids_NCK.shape[2] - 1)[..., None]).squeeze(2)

@@ -1,0 +1,108 @@
+"""Sampling and forecasts: strategies in which every row goes on from itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from regard.decode.hypothesis import Choice, History, going_on
+from regard.decode.rules import Rule, allowed
+from regard.sequence import EOS
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Draws each word, `width` sentences a source; rules shape what is drawn from, scores stay the model's.
+
+    Every sentence has a generator of its own, made of the seed, the number of its source and its place among that
+    source's sentences: neighbours change nothing, and the same seed gives the same sentence.
+
+    >>> history = History.begin(torch.tensor([0]), torch.tensor([5]), 1, 1)
+    >>> Sampling(seed=1).choose(torch.tensor([[0.0, -99.0, 0.0]]), history)[0].tokens
+    tensor([0])
+    """
+
+    seed: int = 0
+    rules: tuple[Rule, ...] = ()
+    width: int = 1
+    eos: int = EOS
+
+    @property
+    def n_best(self) -> int:
+        return self.width
+
+    @property
+    def coverage(self) -> float:
+        return 0.0
+
+    def choose(self, out_NV: Tensor, history: History) -> tuple[Choice, History]:
+        if not history.length:  # samples are no rivals: the twins live too
+            history = replace(history, scores=torch.zeros_like(history.scores))
+        log_NV = out_NV.log_softmax(-1)
+        cumulative_NV = allowed(self.rules, out_NV, history, self.eos).double().softmax(-1).cumsum(-1)
+        slots_N = torch.arange(len(history.scores), device=out_NV.device) % self.width
+        drawn_N = uniform(self.seed, history.owners, slots_N, history.length)
+        tokens_N = (cumulative_NV <= drawn_N[:, None] * cumulative_NV[:, -1:]).sum(1)
+        scores_N = history.scores + log_NV.gather(1, tokens_N[:, None]).squeeze(1)
+        ended_N = (tokens_N == self.eos) & (scores_N > -math.inf)
+        return going_on(history, tokens_N, scores_N, scores_N, ended_N)
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A forecast: each prediction is the next input. `next` is the space's, or draws from it.
+
+    >>> history = History.begin(torch.tensor([0]), torch.tensor([5]), 1, 1)
+    >>> Rollout(lambda out: out * 2).choose(torch.ones(1, 3), history)[0].tokens
+    tensor([[2., 2., 2.]])
+    """
+
+    next: Callable[[Tensor], Tensor]
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def n_best(self) -> int:
+        return 1
+
+    @property
+    def coverage(self) -> float:
+        return 0.0
+
+    def choose(self, out_NF: Tensor, history: History) -> tuple[Choice, History]:
+        never_N = torch.zeros_like(history.scores, dtype=torch.bool)
+        return going_on(history, self.next(out_NF), history.scores, history.scores, never_N)
+
+
+def uniform(seed: int, sources_N: Tensor, slots_N: Tensor, step: int) -> Tensor:
+    """(N,) numbers in [0, 1), in double precision: SplitMix64 (Steele et al. 2014), one stream a row.
+
+    >>> uniform(0, torch.tensor([0, 1]), torch.tensor([0, 0]), 0)
+    tensor([0.5301, 0.6600], dtype=torch.float64)
+    """
+    mixed_N = torch.full_like(sources_N, _signed(seed))
+    for part in (sources_N, slots_N, torch.full_like(sources_N, step)):
+        mixed_N = _mix(mixed_N ^ _mix(part))
+    return (mixed_N & ((1 << 40) - 1)).double() / (1 << 40)
+
+
+def _mix(x_N: Tensor) -> Tensor:
+    x_N = x_N + _signed(0x9E3779B97F4A7C15)
+    x_N = (x_N ^ _shifted(x_N, 30)) * _signed(0xBF58476D1CE4E5B9)
+    x_N = (x_N ^ _shifted(x_N, 27)) * _signed(0x94D049BB133111EB)
+    return x_N ^ _shifted(x_N, 31)
+
+
+def _shifted(x_N: Tensor, bits: int) -> Tensor:
+    """A shift without sign: torch's keeps it."""
+    return (x_N >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def _signed(x: int) -> int:
+    return (x + (1 << 63)) % (1 << 64) - (1 << 63)

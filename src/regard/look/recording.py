@@ -1,0 +1,204 @@
+"""What was seen in a pass, to be looked at, kept and opened again; it shows itself in a notebook."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from regard.errors import ConfigError, ModelError
+from regard.look import archive, steps
+from regard.look.tokens import visible
+from regard.look.views import AttentionGrid, AttentionView
+from regard.trace import Record, Trace
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One line of a recording's table of contents.
+
+    >>> Seen("cross.weights", ("batch", "key"), (1, 5), 3).shape
+    (1, 5)
+    """
+
+    name: str
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    """of the first record with this name"""
+    times: int
+    """how many records have this name: decoding gives one a step"""
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """The records of a trace, also while they are still being made.
+
+    >>> import torch
+    >>> from regard.trace import record, scene, tap
+    >>> layer = torch.nn.Identity()
+    >>> with record(torch.nn.ModuleDict({"cross": layer})) as trace, scene(source=[["je", "suis"]], target=[["i"]]):
+    ...     _ = tap(layer, "weights", torch.tensor([[[[0.25, 0.75]]]]), "batch head query:target key:source")
+    >>> print(Recording(trace).attention().text(width=60, colour="none").splitlines()[3])
+    i  ░░0.25 ██0.75
+    """
+
+    trace: Trace
+    spell: Mapping[str, Callable[[int], str]] = field(default_factory=dict)
+    """of a side ("source", "target"): id -> token, for axes whose words are given as ids"""
+
+    @property
+    def records(self) -> list[Record]:
+        return self.trace.records
+
+    def find(self, pattern: str) -> list[Record]:
+        """Records whose name fits a pattern such as "decoder.*.weights"."""
+        return self.trace.find(pattern)
+
+    def names(self) -> list[Seen]:
+        """What there is to find, in the order in which it was first seen."""
+        grouped: dict[str, list[Record]] = {}
+        for record in self.records:
+            grouped.setdefault(record.name, []).append(record)
+        return [Seen(name, r[0].axes, tuple(r[0].data.shape), len(r)) for name, r in grouped.items()]
+
+    def attention(
+        self,
+        name: str | None = None,
+        layer: int | None = None,
+        head: int | None = None,
+        row: int = 0,
+        said: Sequence[int] | None = None,
+    ) -> AttentionView:
+        """Who looked at whom: the last layer's cross attention if there is one, else its self-attention.
+
+        `name`: a pattern such as "encoder.*"; `layer`: which of the layers that fit, -1 the last; `head`: one head,
+        not the mean of all; `row`: which sentence. The steps of decoding that led to the answer are joined, or those
+        that led to the ids `said`, such as the second best answer.
+        """
+        chosen = self._choose(name, layer)
+        found, source = self._pass(chosen, row)
+        path = found.path(source, said)
+        weights = steps.joined(path)
+        heads = len(weights)
+        if head is not None and not 0 <= head < heads:
+            raise ConfigError(f"head: {chosen} has the heads 0 to {heads - 1}, got {head}")
+        shown = weights.mean(0, dtype=np.float64) if head is None and heads > 1 else weights[head or 0]
+        rows, columns = self._labels(path, self._said(found, source, said), shown)
+        record = path[0][0]
+        other = steps.side(record, "query") or "target"
+        sides = (other, steps.side(record, "key") or ("source" if steps.crosses(record) else other))
+        return AttentionView(
+            chosen, shown[: len(rows), : len(columns)], rows, columns, heads, head, _layer(chosen), sides
+        )
+
+    def heads(self, name: str | None = None, layer: int | None = None, row: int = 0) -> AttentionGrid:
+        """All heads of one layer side by side; the choices are those of attention()."""
+        first = self.attention(name, layer, 0, row)
+        others = [self.attention(first.name, None, head, row) for head in range(1, first.heads)]
+        return AttentionGrid((first, *others))
+
+    def save(self, path: Path | str) -> None:
+        """Write everything into one .safetensors file that needs no model to be read."""
+        archive.write(Path(path), self.records, self.spell)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Recording:
+        """Open what save() wrote."""
+        records, tokens = archive.read(Path(path))
+        # bound now: each side has a table of its own
+        spell = {side: (lambda i, table=table: table.get(i, str(i))) for side, table in tokens.items()}
+        return cls(Trace(records=records), spell)
+
+    def _choose(self, pattern: str | None, layer: int | None) -> str:
+        kinds = {r.name: steps.crosses(r) for r in self.records if _is_attention(r)}
+        if not kinds:
+            raise ModelError(
+                f"no attention was recorded, only {len(self.names())} other names; has the model any, and did it read "
+                f"something inside the block?"
+            )
+        if pattern is None:
+            crossing = [name for name, crosses in kinds.items() if crosses]
+            fitting = crossing or list(kinds)
+        else:
+            fitting = [n for n in kinds if any(fnmatch.fnmatchcase(n, p) for p in (pattern, f"{pattern}.weights"))]
+        if not fitting:
+            raise ConfigError(f"name: no attention is called {pattern!r}; there are {', '.join(kinds)}")
+        if layer is None or layer == -1:
+            return fitting[-1]
+        numbered = {_layer(name): name for name in fitting}
+        if layer not in numbered:
+            there = ", ".join(str(number) for number in numbered if number is not None) or "none with a number"
+            raise ConfigError(f"layer: the layers of that attention are {there}, got {layer}")
+        return numbered[layer]
+
+    def _pass(self, name: str, row: int) -> tuple[steps.Pass, int]:
+        # a block may hold many passes: sentences are counted through all of them, by number if each has its own
+        everything = [(found, source) for found in steps.passes(name, self.records) for source in found.sources]
+        if len({source for _, source in everything}) == len(everything):
+            everything.sort(key=lambda pair: pair[1])
+        if not 0 <= row < len(everything):
+            raise ConfigError(f"row: {len(everything)} sentences were recorded, 0 to {len(everything) - 1}, got {row}")
+        return everything[row]
+
+    def _said(self, found: steps.Pass, source: int, said: Sequence[int] | None) -> list[str] | None:
+        if not found.decoded:
+            return None
+        if found.answer is not None and said is None:
+            given = steps.words(found.answer, "position", found.answer_row(found.answer, source), self.spell)
+            if given is not None:
+                return given
+        return steps.spelt(found.said(source) if said is None else said, "target", self.spell)
+
+    def _labels(
+        self, path: list[tuple[Record, int]], said: list[str] | None, weights: np.ndarray
+    ) -> tuple[list[str], list[str]]:
+        record, at = path[0]
+        rows, columns = (steps.words(record, axis, at, self.spell) for axis in ("query", "key"))
+        if said is not None and steps.side(record, "query") == "target":  # the prompt, then what was said
+            read = (rows or []) + said
+            rows = read[1:] if rows else read
+            if not steps.crosses(record):
+                rows = columns = read[: len(weights)]
+            rows = rows + ["…"] * (len(weights) - len(rows))
+        looking = weights if not rows else weights[: len(rows)]  # what follows the last word is padding that looks
+        return _fitted(rows, looking, record.name), _fitted(columns, looking.T, record.name)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{title}</th>" for title in ("name", "axes", "shape", "times"))
+        lines = "".join(
+            f"<tr><td>{escape(visible(s.name))}</td><td>{escape(visible(' '.join(s.axes)))}</td>"
+            f"<td>{' x '.join(map(str, s.shape))}</td><td>{s.times}</td></tr>"
+            for s in self.names()
+        )
+        drawn = self.attention().svg() if any(map(_is_attention, self.records)) else ""
+        return (
+            f"<div>{drawn}<details><summary>{escape(repr(self))}</summary><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{lines}</tbody></table></details></div>"
+        )
+
+    def __repr__(self) -> str:
+        return f"Recording({len(self.records)} records, {len(self.names())} names)"
+
+
+def _is_attention(record: Record) -> bool:
+    return record.name.rpartition(".")[2] == "weights" and "key" in record.axes and "batch" in record.axes
+
+
+def _layer(name: str) -> int | None:
+    found = re.search(r"(?:^|\.)(\d+)\.", name)
+    return int(found[1]) if found else None
+
+
+def _fitted(labels: list[str] | None, weights: np.ndarray, name: str) -> list[str]:
+    """As many labels as places. Places past the last word are padding, unless somebody looked there."""
+    labels = [] if labels is None else labels
+    if len(labels) > len(weights):
+        raise ModelError(f"{name}: {len(labels)} words for {len(weights)} places; were the words of this pass given?")
+    if labels and not weights[len(labels) :].any():
+        return labels
+    return labels + [str(i + 1) for i in range(len(labels), len(weights))]

@@ -1,0 +1,105 @@
+"""Models made ready for use only: the same numbers up to rounding, sooner, on a CPU.
+
+One row times a matrix is bound by memory, and a transposed weight is read in the order it lies in; several rows want
+a weight that oneDNN has laid out beforehand. Dropout is left out, and sinusoids are looked up.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from regard.nn.positions import Sinusoids
+
+M = TypeVar("M", bound=nn.Module)
+
+
+def prepare(model: M, longest: int = 1024) -> M:
+    """A copy of a model that is used, not trained: same structure and names; `model` itself stays as it was.
+
+    A layer keeps two layouts of its weight, made when they are first needed; embeddings and norms are shared. Other
+    devices and dtypes than float32 on a CPU keep their own layers. `longest` places of sinusoids are looked up.
+
+    >>> model = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.5))
+    >>> x = torch.randn(2, 4)
+    >>> torch.allclose(prepare(model)(x), model.eval()(x), atol=1e-6)
+    True
+    """
+    made: dict[int, nn.Module] = {}
+
+    def ready(module: nn.Module) -> nn.Module:
+        if id(module) not in made:
+            made[id(module)] = new = _ready(module, longest)
+            if type(new) is type(module):
+                new._modules = {name: child and ready(child) for name, child in module._modules.items()}
+        return made[id(module)]
+
+    return cast(M, ready(model))
+
+
+def _ready(module: nn.Module, longest: int) -> nn.Module:
+    if type(module) is nn.Linear and module.weight.dtype is torch.float32 and module.weight.device.type == "cpu":
+        return ReadyLinear(module)
+    if type(module) is nn.Dropout:
+        return nn.Identity().eval()
+    if type(module) is Sinusoids:
+        return SinusoidTable(module, longest)
+    twin = copy.copy(module)
+    twin._parameters, twin._buffers, twin.training = dict(module._parameters), dict(module._buffers), False
+    return twin
+
+
+class ReadyLinear(nn.Module):
+    """x W^T + b, with the weight as one row or as many rows want it.
+
+    >>> linear = nn.Linear(4, 3)
+    >>> ready = ReadyLinear(linear)
+    >>> [torch.allclose(ready(x), linear(x), atol=1e-6) for x in (torch.ones(4), torch.ones(1, 4), torch.ones(2, 5, 4))]
+    [True, True, True]
+    """
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        self.weight, self.bias = linear.weight.detach(), None if linear.bias is None else linear.bias.detach()
+        self.transposed: Tensor | None = None
+        self.packed: Tensor | None = None
+        self.eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.numel() == self.weight.shape[1]:
+            if self.transposed is None:
+                self.transposed = self.weight.t().contiguous()
+            flat = x.reshape(1, -1)
+            out = flat @ self.transposed if self.bias is None else torch.addmm(self.bias, flat, self.transposed)
+            return out.view(*x.shape[:-1], -1)
+        if not torch.backends.mkldnn.is_available():
+            return nn.functional.linear(x, self.weight, self.bias)
+        if self.packed is None:
+            self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, None)
+        return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.weight.shape[1]}, out_features={self.weight.shape[0]}"
+
+
+class SinusoidTable(nn.Module):
+    """Sinusoids that were computed once; a place past the table is computed.
+
+    >>> places = torch.tensor([[0, 3, 9]])
+    >>> torch.equal(SinusoidTable(Sinusoids(4), 5)(places), Sinusoids(4)(places))
+    True
+    """
+
+    def __init__(self, sinusoids: Sinusoids, longest: int) -> None:
+        super().__init__()
+        self.sinusoids, self.longest = sinusoids, longest
+        self.table = sinusoids(torch.arange(longest))
+        self.eval()
+
+    def forward(self, places_NL: Tensor) -> Tensor:
+        if int(places_NL.max()) >= self.longest:
+            return self.sinusoids(places_NL)
+        return nn.functional.embedding(places_NL, self.table)

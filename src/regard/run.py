@@ -1,0 +1,294 @@
+"""A run: a recipe, a directory, and what training leaves in it. Running the same command again goes on."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+import torch
+
+import regard
+from regard import config, score
+from regard.data import Files, Filter, Jsonl, Shards, Tsv
+from regard.data.phrases import Phrases
+from regard.data.tatoeba import Tatoeba
+from regard.decode import DecodeConfig
+from regard.errors import ConfigError, ModelError
+from regard.look import Recording
+from regard.models import PRESETS, ModelConfig
+from regard.models.base import EncoderDecoder, parameters
+from regard.spaces import Words
+from regard.tasks.base import Continue, Objective
+from regard.tasks.translate import PairFeed, Preparation, Tell, TranslateConfig, Vocabularies
+from regard.tasks.translator import Translation, Translator
+from regard.text import TokenizerConfig
+from regard.trace import record as tracing
+from regard.train import checkpoint
+from regard.train.durable import write_text_atomically
+from regard.train.events import Listener
+from regard.train.settings import MAY_CHANGE, TrainConfig
+from regard.train.trainer import Report, surprise, train
+from regard.train.weights import load_weights
+from regard.world import World
+
+DataConfig = Files | Tsv | Jsonl | Tatoeba | Phrases
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides what a run learns.
+
+    >>> Recipe.read(None, ["data.kind=phrases", "model.preset=transformer-tiny"]).model.width
+    128
+    """
+
+    data: DataConfig
+    """where the sentence pairs come from"""
+    model: ModelConfig
+    """what learns"""
+    task: TranslateConfig = TranslateConfig()
+    """what is asked"""
+    filter: Filter = Filter()
+    """which pairs are kept"""
+    text: TokenizerConfig = TokenizerConfig()
+    """how text becomes tokens"""
+    train: TrainConfig = TrainConfig()
+    """how it learns"""
+    decode: DecodeConfig = DecodeConfig()
+    """how outputs are found"""
+    seed: int = 1
+    """another seed, another run"""
+
+    @classmethod
+    def read(cls, path: Path | None, settings: Sequence[str] = ()) -> Recipe:
+        """A recipe from a TOML file with settings on top; defaults < preset < file < settings."""
+        table = config.override(config.read(path) if path else {}, settings)
+        model = table.get("model", {})
+        if isinstance(model, dict) and "preset" in model:
+            name = model.pop("preset")
+            if name not in PRESETS:
+                raise ConfigError(f'model.preset: there is no "{name}"; there are {", ".join(PRESETS)}')
+            table["model"] = {**config.plain(PRESETS[name].config), **model}
+        return config.parse(cls, table)
+
+    def preparation(self) -> Preparation:
+        return Preparation(self.data, self.filter, self.text, self.task)
+
+    def build(self, vocabularies: Vocabularies) -> EncoderDecoder:
+        """The model with fresh weights, drawn by the seed."""
+        torch.manual_seed(self.seed)
+        return self.model.build(*self.spaces(vocabularies))
+
+    def spaces(self, vocabularies: Vocabularies) -> tuple[Words, Words]:
+        smoothing = self.train.smoothing
+        return Words(vocabularies.source.size, smoothing), Words(vocabularies.target.size, smoothing)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run directory.
+
+    >>> Run(Path("runs/none")).recipe()
+    Traceback (most recent call last):
+    regard.errors.ModelError: runs/none is not a run: there is no such directory
+    """
+
+    path: Path
+
+    def recipe(self) -> Recipe:
+        """The recipe that this run was started with."""
+        if not (self.path / "recipe.toml").is_file():
+            why = "it has no recipe.toml" if self.path.is_dir() else "there is no such directory"
+            raise ModelError(f"{self.path} is not a run: {why}")
+        return config.parse(Recipe, config.read(self.path / "recipe.toml"))
+
+    def train(
+        self,
+        recipe: Recipe,
+        *,
+        world: World = World(),  # noqa: B008
+        listeners: Sequence[Listener] = (),
+        tell: Tell | None = None,
+        fresh: bool = False,
+    ) -> Report:
+        """Train by the recipe, or go on where this run stopped."""
+        if world.leads:
+            self.begin(recipe, fresh)
+            self.prepare(recipe, tell)
+        world.any(0)  # the others wait until the leader has prepared
+        vocabularies = self.vocabularies()
+        shards = Shards.open(self.path / "data" / "train"), Shards.open(self.path / "data" / "valid")
+        feed = PairFeed(*shards, vocabularies, recipe.train.tokens, recipe.seed, recipe.text.dropout, world)
+        model = recipe.build(vocabularies)
+        objective = Objective(model, Continue(recipe.spaces(vocabularies)[1]))
+        scored = Validation(objective, feed, Translator(model, vocabularies, recipe.decode).greedy(), recipe.task)
+        return train(objective, feed, recipe.train, self.path, world, listeners, scored, recipe.seed)
+
+    def begin(self, recipe: Recipe, fresh: bool = False) -> None:
+        """Make the directory, or make sure that it is this recipe's."""
+        if fresh and self.path.exists():
+            self.recipe()  # never remove what is not a run
+            shutil.rmtree(self.path)
+        if (self.path / "recipe.toml").exists():
+            self.check_same(recipe)
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_text_atomically(self.path / "recipe.toml", config.dump(recipe))
+        if not (self.path / "environment.json").exists():
+            write_text_atomically(self.path / "environment.json", json.dumps(environment(), indent=1) + "\n")
+
+    def check_same(self, recipe: Recipe) -> None:
+        """Resuming with a changed recipe is an error that lists what differs."""
+        differing = config.differences(self.recipe(), recipe)
+        wrong = [line for line in differing if line.split(" ", 1)[0] not in MAY_CHANGE]
+        wrong = [line for line in wrong if not line.startswith("decode.")]
+        if wrong:
+            may = ", ".join(sorted(MAY_CHANGE))
+            raise ConfigError(
+                f"{self.path} was started with another recipe: {'; '.join(wrong)}. Use --out for a new run or "
+                f"--fresh to start this one anew (a run that goes on may change {may} and decode)"
+            )
+
+    def prepare(self, recipe: Recipe, tell: Tell | None = None) -> None:
+        """Tokenizers and shards, unless they are there already."""
+        preparation = recipe.preparation()
+        folder = self.path / "data"
+        ready = (folder / "valid").exists() and (folder / "train").exists() and any(self.path.glob("tokenizer*.json"))
+        if ready and dict(Shards.open(folder / "train").about) == preparation.identity():
+            return
+        counts = preparation.run(folder, *([tell] if tell else []))
+        write_text_atomically(folder / "counts.json", json.dumps(counts, indent=1) + "\n")
+        for file in folder.glob("tokenizer*.json"):
+            file.replace(self.path / file.name)
+
+    def vocabularies(self) -> Vocabularies:
+        """The tokenizers of this run."""
+        return Vocabularies.load(self.path)
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Loss, perplexity, and the scores of translations of the first validation sentences."""
+
+    objective: Objective
+    feed: PairFeed
+    translator: Translator
+    task: TranslateConfig
+
+    def __call__(self) -> tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]:
+        metrics = surprise(self.objective, self.feed, self.feed.world)
+        rows = np.arange(min(self.task.scored, len(self.feed.held_out)))
+        if not len(rows):
+            return metrics, ()
+        bleu, samples = torch.zeros(()), []
+        if self.feed.world.leads:
+            ours, theirs = self.feed.vocabularies.source, self.feed.vocabularies.target
+            sources = [ours.decode(ids.tolist()) for ids in self.feed.held_out.take(rows, "source")]
+            references = [theirs.decode(ids.tolist()) for ids in self.feed.held_out.take(rows, "target")]
+            outputs = [found[0].text for found in self.translator.translate(sources)]
+            bleu = torch.tensor(score.bleu(outputs, references).value)
+            told = zip(sources, outputs, references, strict=True)
+            samples = [{"source": a, "output": b, "reference": c} for a, b, c in told][: self.task.samples]
+        # all ranks decide the same from the same numbers
+        return {**metrics, "bleu": float(self.feed.world.sum({"bleu": bleu})["bleu"])}, samples
+
+
+class Model:
+    """A trained model, ready to be used: `regard.load(path)` makes one.
+
+    >>> Model.load("runs/none")
+    Traceback (most recent call last):
+    regard.errors.ModelError: runs/none is not a run: there is no such directory
+    """
+
+    def __init__(self, module: EncoderDecoder, vocabularies: Vocabularies, recipe: Recipe, step: int) -> None:
+        self.module, self.vocabularies, self.recipe, self.step = module, vocabularies, recipe, step
+
+    @classmethod
+    def load(cls, path: str | Path) -> Model:
+        """The best checkpoint of a run, else its newest good one; or one checkpoint inside a run."""
+        at = Path(path)
+        run = at.parents[1] if at.parent.name == "checkpoints" else at.parent if at.name in ("best", "last") else at
+        recipe = Run(run).recipe()
+        found = checkpoint.read(at) if run != at else checkpoint.best(run) or checkpoint.newest(run).checkpoint
+        if found is None:
+            refused = checkpoint.newest(run).refused
+            why = f": {refused[0]}" if refused else "; train it first"
+            raise ModelError(f"{run} has no finished checkpoint{why}")
+        vocabularies = Vocabularies.load(run)
+        module = recipe.build(vocabularies)
+        load_weights(module, found.tensors("model"), str(found.path))
+        return cls(module.eval().requires_grad_(False), vocabularies, recipe, found.step)
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]  # a str is a sequence of str
+        self, text: str, beam: int | None = ..., nbest: None = ...
+    ) -> str: ...
+
+    @overload
+    def translate(self, text: Sequence[str], beam: int | None = ..., nbest: None = ...) -> list[str]: ...
+
+    @overload
+    def translate(
+        self, text: str | Sequence[str], beam: int | None = ..., *, nbest: int
+    ) -> list[list[Translation]]: ...
+
+    def translate(self, text: str | Sequence[str], beam: int | None = None, nbest: int | None = None) -> Any:
+        """A text, or each text of a list; with `nbest`, that many translations of each, with their scores."""
+        texts = [text] if isinstance(text, str) else list(text)
+        found = self.translator(beam, nbest or 1).translate(texts)
+        if nbest is not None:
+            return found
+        best = [translations[0].text for translations in found]
+        return best[0] if isinstance(text, str) else best
+
+    def translator(self, beam: int | None = None, nbest: int = 1) -> Translator:
+        """The translator behind `translate`, for prefixes, constraints and whole files."""
+        beam = beam if beam is not None else max(self.recipe.decode.beam, nbest)
+        return Translator(self.module, self.vocabularies, replace(self.recipe.decode, beam=beam, n_best=nbest))
+
+    def __repr__(self) -> str:
+        shape = f"{self.recipe.model.kind}, {parameters(self.module):,} parameters, step {self.step}"
+        return f"Model({shape}; {self.recipe.task.kind})"
+
+
+@contextmanager
+def record(
+    model: Model, replace: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] | None = None
+) -> Iterator[Recording]:
+    """Keep every attention weight, query, key, value, score, state and logit of what `model` does inside.
+
+    `replace` maps patterns of names to functions: what if this head saw nothing?
+
+    >>> with record(Model.load("runs/none")) as trace:
+    ...     pass
+    Traceback (most recent call last):
+    regard.errors.ModelError: runs/none is not a run: there is no such directory
+    """
+    sides = {"source": model.vocabularies.source, "target": model.vocabularies.target}
+    tables = {side: tokenizer.vocabulary for side, tokenizer in sides.items()}
+    spell = {side: table.__getitem__ for side, table in tables.items()}
+    with tracing(model.module, replace) as trace:
+        yield Recording(trace, spell)
+
+
+def environment() -> dict[str, Any]:
+    """What a run was made with: versions, processor, threads.
+
+    >>> environment()["regard"] == regard.__version__
+    True
+    """
+    return {
+        "regard": regard.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": platform.platform(),
+        "processor": platform.machine(),
+        "threads": torch.get_num_threads(),
+    }

@@ -1,0 +1,263 @@
+"""Translation: where sentence pairs become batches. Preparation reads text once; training reads ids from the disk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+
+from regard.config import plain
+from regard.data import Batches, Filter, Pair, PairSource, Position, RowLengths, Shards, ShardWriter, clean, share
+from regard.data import encode as encoded
+from regard.errors import ConfigError
+from regard.sequence import PAD, Tokens
+from regard.tasks.base import Batch
+from regard.text import Dropout, Tokenizer, TokenizerConfig
+from regard.world import World
+
+SAMPLE = 30_000_000
+"""Characters that a tokenizer is trained from: more would take memory and change little."""
+
+
+@dataclass(frozen=True)
+class TranslateConfig:
+    """Text in one language to text in another.
+
+    >>> TranslateConfig().joint
+    True
+    """
+
+    kind: Literal["translate"] = "translate"
+    """sentence in, sentence out"""
+    joint: bool = True
+    """one vocabulary for both languages; needed for model.tie = "all\""""
+    held_out: float = 0.02
+    """share of the training pairs kept apart for validation, when the data has no valid split"""
+    scored: int = 200
+    """validation sentences that are translated greedily and scored at each validation; 0: none"""
+    samples: int = 4
+    """of these, how many are kept in samples.jsonl"""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.held_out < 1:
+            raise ConfigError(f"held_out = {self.held_out} must be above 0 and below 1")
+
+
+@dataclass(frozen=True)
+class Vocabularies:
+    """The tokenizers of the two sides; with a joint vocabulary they are one.
+
+    >>> both = Tokenizer.train(["je suis", "I am"], TokenizerConfig(size=40))
+    >>> Vocabularies(both, both).joint
+    True
+    """
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def joint(self) -> bool:
+        return self.source == self.target
+
+    def save(self, folder: Path) -> None:
+        """tokenizer.json; with two vocabularies, tokenizer.source.json and tokenizer.target.json."""
+        for name, tokenizer in self._files().items():
+            tokenizer.save(folder / name)
+
+    @classmethod
+    def load(cls, folder: Path) -> Vocabularies:
+        """What `save` wrote."""
+        if (folder / "tokenizer.json").exists():
+            both = Tokenizer.load(folder / "tokenizer.json")
+            return cls(both, both)
+        return cls(*(Tokenizer.load(folder / f"tokenizer.{side}.json") for side in ("source", "target")))
+
+    def _files(self) -> dict[str, Tokenizer]:
+        if self.joint:
+            return {"tokenizer.json": self.source}
+        return {"tokenizer.source.json": self.source, "tokenizer.target.json": self.target}
+
+
+class Tell(Protocol):
+    """How preparation says what it is doing: a name, how far, out of how much (0: unknown)."""
+
+    def __call__(self, what: str, done: int, total: int) -> None: ...
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    return
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Text files in, tokenizers and shards out.
+
+    >>> from regard.data import Tsv
+    >>> Preparation(Tsv(train="pairs.tsv")).filter.ratio
+    4.0
+    """
+
+    data: PairSource
+    filter: Filter = Filter()
+    text: TokenizerConfig = TokenizerConfig()
+    task: TranslateConfig = TranslateConfig()
+
+    def identity(self) -> dict[str, Any]:
+        """The settings that what is prepared depends on."""
+        parts = {"data": self.data, "filter": self.filter, "text": self.text, "task": self.task}
+        table = {name: plain(part) for name, part in parts.items()}
+        for section, key in (("text", "dropout"), ("task", "samples"), ("task", "scored")):
+            table[section].pop(key)
+        return table
+
+    def run(self, folder: Path, tell: Tell = _silent) -> Mapping[str, Counter[str]]:
+        """Write tokenizers, and the shards of train and valid, into `folder`; the counts of what was dropped why."""
+        vocabularies = self.vocabularies(tell)
+        counts = {}
+        for split in ("train", "valid"):
+            counts[split] = self._write(split, vocabularies, folder / split, tell)
+        vocabularies.save(folder)
+        return counts
+
+    def pairs(self, split: str) -> Iterator[Pair]:
+        """A split of the data; what has no valid split lends it a share of train, chosen by the source sentence."""
+        if "valid" in self.data.splits() or split not in ("train", "valid"):
+            yield from self.data.pairs(split)
+            return
+        for pair in self.data.pairs("train"):
+            if _apart(pair[0], self.task.held_out) == (split == "valid"):
+                yield pair
+
+    def vocabularies(self, tell: Tell = _silent) -> Vocabularies:
+        """Tokenizers trained on the training pairs: on all of them, or on evenly spaced ones if there are very many."""
+        characters = 0
+        for i, (source, target) in enumerate(self.pairs("train")):
+            characters += len(source) + len(target)
+            if not i % 50_000:
+                tell("reading", i, 0)
+        stride = max(1, -(-characters // SAMPLE))
+        tell("tokenizer", 0, 0)
+
+        def lines(*sides: int) -> Iterator[str]:
+            for pair in islice(self.pairs("train"), 0, None, stride):
+                if self.filter.reason(*pair) is None:
+                    yield from (pair[side] for side in sides)
+
+        if self.task.joint:
+            both = Tokenizer.train(lines(0, 1), self.text)
+            return Vocabularies(both, both)
+        return Vocabularies(Tokenizer.train(lines(0), self.text), Tokenizer.train(lines(1), self.text))
+
+    def _write(self, split: str, vocabularies: Vocabularies, folder: Path, tell: Tell) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        columns = {"source": vocabularies.source.size, "target": vocabularies.target.size}
+        # validation keeps what training would drop as a repetition: it is asked as it is
+        rules = self.filter if split == "train" else Filter(**{**asdict(self.filter), "duplicates": False})
+        with ShardWriter(folder, columns, about=self.identity()) as writer:
+            pairs = clean(self.pairs(split), rules, counts)
+            encode = vocabularies.source.encode_batch, vocabularies.target.encode_batch
+            for rows in encoded(pairs, *encode, rules, counts):
+                writer.append(rows)
+                tell(f"encoding {split}", counts["read"], 0)
+        return counts
+
+
+def _apart(sentence: str, fraction: float) -> bool:
+    """Whether a sentence belongs to the held-out share: by its own hash, so that repeated sentences stay together."""
+    return int.from_bytes(blake2b(sentence.encode(), digest_size=4).digest()) < fraction * 2**32
+
+
+@dataclass(frozen=True)
+class WithEnd:
+    """Lengths of sentences with the special words that a batch adds."""
+
+    lengths: RowLengths
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, rows: np.ndarray, /) -> np.ndarray:
+        return self.lengths[rows] + 1
+
+
+@dataclass(frozen=True)
+class PairFeed:
+    """Batches of prepared sentence pairs. Keeps the Feed contract.
+
+    >>> PairFeed.__dataclass_fields__["tokens"].default
+    4096
+    """
+
+    train: Shards
+    held_out: Shards
+    vocabularies: Vocabularies
+    tokens: int = 4096
+    seed: int = 1
+    dropout: float = 0.0
+    """share of merges left out of each sentence, anew each epoch"""
+    world: World = World()
+
+    def plan(self, shards: Shards) -> Batches:
+        lengths = tuple(WithEnd(shards.lengths(side)) for side in ("source", "target"))
+        return Batches(lengths, self.tokens, self.seed)
+
+    def stream(self, position: Mapping[str, int] | None) -> Iterator[tuple[Batch, Mapping[str, int]]]:
+        drop = [Dropout(t, self.dropout) for t in (self.vocabularies.source, self.vocabularies.target) if self.dropout]
+        at = Position(**(position or {}))
+        for rows, after in self.plan(self.train).stream(at):
+            mine = share(rows, self.world.rank, self.world.size)
+            change = _dropping(drop, self.seed, at.epoch) if drop else None
+            yield self.batch(self.train, mine, change), asdict(after)
+            at = after
+
+    def valid(self) -> Iterator[Batch]:
+        for rows in self.plan(self.held_out).epoch(0):
+            yield self.batch(self.held_out, share(rows, self.world.rank, self.world.size))
+
+    def epoch(self) -> int:
+        return self.plan(self.train).count()
+
+    def batch(self, shards: Shards, rows: np.ndarray, change: Change | None = None) -> Batch:
+        """Sources end with <EOS>; targets stand between <SOS> and <EOS>."""
+        sides: list[Sequence[Any]] = [shards.take(rows, side) for side in ("source", "target")]
+        if change is not None:
+            sides = [change(i, rows, side) for i, side in enumerate(sides)]
+        ours, theirs = self.vocabularies.source, self.vocabularies.target
+        return Batch(tokens_of(sides[0], (), (ours.eos,)), tokens_of(sides[1], (theirs.sos,), (theirs.eos,)))
+
+
+Change = Callable[[int, np.ndarray, Sequence[Any]], Sequence[Any]]
+
+
+def _dropping(drop: Sequence[Dropout], seed: int, epoch: int) -> Change:
+    """Each sentence in pieces that depend on seed, epoch and row alone."""
+
+    def change(side: int, rows: np.ndarray, sentences: Sequence[Any]) -> Sequence[Any]:
+        seeds = (blake2b(f"{seed} {epoch} {side} {row}".encode(), digest_size=8).digest() for row in rows.tolist())
+        pairs = zip(sentences, seeds, strict=True)
+        return [drop[side](ids.tolist(), int.from_bytes(number)) for ids, number in pairs]
+
+    return change
+
+
+def tokens_of(sentences: Sequence[Any], before: Sequence[int], after: Sequence[int]) -> Tokens:
+    """Sentences of ids as one padded batch, each between the same special words.
+
+    >>> tokens_of([[5, 6], [7]], [2], [3]).data
+    tensor([[2, 5, 6, 3],
+            [2, 7, 3, 0]])
+    """
+    lengths = [len(ids) + len(before) + len(after) for ids in sentences]
+    data = np.full((len(sentences), max(lengths, default=0)), PAD, np.int64)
+    for row, ids, length in zip(data, sentences, lengths, strict=True):
+        row[: len(before)] = before
+        row[len(before) : length - len(after)] = ids
+        row[length - len(after) : length] = after
+    return Tokens(torch.from_numpy(data), torch.tensor(lengths, dtype=torch.long), len(set(lengths)) > 1)

@@ -1,0 +1,361 @@
+"""Laws of every generator in the zoo, stated once."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from regard.decode import (
+    Beam,
+    Constrained,
+    Ensemble,
+    Sampling,
+    align,
+    banned,
+    collect,
+    decode,
+    forced,
+    min_length,
+    no_repeat,
+    power,
+    repetition,
+    score,
+    search,
+    temperature,
+    top_k,
+    wu,
+)
+from regard.errors import ConfigError, DataError
+from regard.sequence import EOS, SOS, Tokens
+from regard.trace import record
+from zoo import ZOO, V, alone, build, sharpen
+
+ATTENTIVE = [name for name in ZOO if name not in ("gpt", "seq2seq")]
+
+
+@pytest.fixture(params=ZOO)
+def animal(request):
+    model = build(request.param)
+    sharpen(model)
+    return model, ZOO[request.param].source()
+
+
+@pytest.fixture(params=ATTENTIVE)
+def attentive(request):
+    model = build(request.param)
+    sharpen(model)
+    return model, ZOO[request.param].source()
+
+
+def prompts(batch=3):
+    return Tokens.full(torch.full((batch, 1), SOS))
+
+
+def run(model, source, strategy, longest=6, prompt=None, exact=False, numbers=None):
+    prompt = prompts(len(source)) if prompt is None else prompt
+    limits = torch.full((len(prompt),), longest)
+    if numbers is not None:
+        return collect(decode(model, source, prompt, strategy, limits, torch.tensor(numbers)), strategy.n_best)
+    return search(model, source, prompt, strategy, limits, exact)
+
+
+def same(found, wanted):
+    assert [h.tokens for h in found] == [h.tokens for h in wanted]
+    for a, b in zip(found, wanted, strict=True):
+        assert abs(a.value - b.value) < 1e-5 and abs(a.score - b.score) < 1e-5 and a.complete == b.complete
+
+
+def logits(model, source, target):
+    return model.readout(model(source, target))
+
+
+@torch.no_grad()
+def greedily(model, source, longest):
+    """Whole sentences read again at every step: no cache, no loop of ours."""
+    ids = [SOS]
+    while len(ids) <= longest and ids[-1] != EOS:
+        ids.append(int(logits(model, source, Tokens.of([ids]))[0, -1].argmax()))
+    return tuple(ids[1:])
+
+
+@pytest.mark.parametrize("penalty", [power(0.0), wu(0.6), power(1.0)], ids=["none", "wu", "power"])
+def test_beam_of_one_is_greedy(animal, penalty):
+    model, source = animal
+    for i, (found,) in enumerate(run(model, source, Beam(1, penalty), 9)):
+        assert found.tokens == greedily(model, alone(source, i), 9)
+        assert found.complete == (found.tokens[-1] == EOS)
+
+
+@torch.no_grad()
+def every_sentence(model, source, longest):
+    """All sentences of at most `longest` words with their log-probs, by brute force."""
+    others = [v for v in range(V) if v != EOS]
+    said = [(*body, EOS) for n in range(longest) for body in itertools.product(others, repeat=n)]
+    said += list(itertools.product(others, repeat=longest))
+    found = {}
+    for length in range(1, longest + 1):
+        group = [s for s in said if len(s) == length]
+        ids = torch.tensor([[SOS, *s] for s in group])
+        many = source.select(torch.zeros(len(group), dtype=torch.long))
+        log = logits(model, many, Tokens.full(ids[:, :-1])).double().log_softmax(-1)
+        found |= dict(zip(group, log.gather(2, ids[:, 1:, None]).sum((1, 2)).tolist(), strict=True))
+    return found
+
+
+@pytest.mark.parametrize("penalty", [power(0.0), wu(2.0), power(1.5)], ids=["none", "wu", "power"])
+@pytest.mark.parametrize("n", [1, 5])
+def test_a_beam_as_wide_as_the_space_finds_the_n_best_sentences(animal, penalty, n):
+    model, source = animal
+    one = alone(source, 0)
+    (found,) = run(model, one, Beam(V**3, penalty, n_best=n), 3)
+    values = {s: score / float(penalty(torch.tensor(len(s)))) for s, score in every_sentence(model, one, 3).items()}
+    wanted = sorted(values, key=lambda s: -values[s])[:n]
+    assert [h.tokens for h in found] == wanted
+    assert all(abs(h.value - values[s]) < 1e-5 for h, s in zip(found, wanted, strict=True))
+
+
+@torch.no_grad()
+def test_a_beam_as_wide_as_the_space_finds_the_best_sentence_that_covers_its_source(attentive):
+    model, source = attentive
+    one, beta = alone(source, 0), 0.7
+    (found,) = run(model, one, Beam(V**3, power(1.0), n_best=3, coverage=beta), 3)
+    values = {}
+    for sentence, log in every_sentence(model, one, 3).items():
+        with record(model) as trace:
+            model(one, Tokens.of([[SOS, *sentence[:-1]]]))
+        weights_TS = trace.find("*.cross.weights")[-1].data[0].mean(0)
+        values[sentence] = log / len(sentence) + beta * float(weights_TS.sum(0).clamp(max=1).log().sum())
+    wanted = sorted(values, key=lambda s: -values[s])[:3]
+    assert [h.tokens for h in found] == wanted
+    assert all(abs(h.value - values[s]) < 1e-5 for h, s in zip(found, wanted, strict=True))
+
+
+BEAMS = {
+    "greedy": Beam(1),
+    "beam 3": Beam(3, wu(0.6), n_best=3),
+    "beam 4 with rules": Beam(4, power(1.0), (min_length(2), no_repeat(2), repetition(1.3)), 2),
+    "constraints": Constrained.of(Beam(4, wu(0.6), n_best=2), [[[5, 6], [7]], [], [[4]]]),
+    "samples": Sampling(7, (temperature(1.5), top_k(5)), width=3),
+}
+
+
+@pytest.mark.parametrize("strategy", BEAMS.values(), ids=BEAMS)
+def test_a_batch_decodes_as_its_rows_alone(animal, strategy):
+    model, source = animal
+    for i, found in enumerate(run(model, source, strategy, 12)):
+        assert 1 <= len(found) <= strategy.n_best
+        same(found, run(model, alone(source, i), strategy, 12, numbers=[i])[0])
+
+
+def test_coverage_does_not_depend_on_padding(attentive):
+    model, source = attentive
+    strategy = Beam(3, wu(0.6), n_best=2, coverage=0.4)
+    for i, found in enumerate(run(model, source, strategy, 12)):
+        same(found, run(model, alone(source, i), strategy, 12)[0])
+
+
+@pytest.mark.parametrize(
+    "strategy", [Beam(1), Beam(3, wu(0.6), n_best=2), Sampling(3)], ids=["greedy", "beam", "sample"]
+)
+def test_exact_decoding_gives_the_same_bits_in_any_batch_and_order(animal, strategy):
+    model, _ = animal
+    rows = [[4, 5, 6], [5], [7, 7, 4, 5, 6], [6, 4], [4, 4, 4, 4], [], [5, 6]]
+    whole, seen = list(range(7)), {}
+    for order in (whole, whole[::-1], [3, 0, 5], [1, 6, 2], *[[i] for i in whole]):
+        source = Tokens.of([rows[i] for i in order])
+        limits, numbers = torch.full((len(order),), 9), torch.tensor(order)
+        found = search(model, source, prompts(len(order)), strategy, limits, exact=True, numbers_B=numbers)
+        for i, hypotheses in zip(order, found, strict=True):
+            bits = torch.tensor([[h.score, h.value] for h in hypotheses], dtype=torch.double)
+            tokens, before = seen.setdefault(i, ([h.tokens for h in hypotheses], bits))
+            assert tokens == [h.tokens for h in hypotheses] and torch.equal(before, bits)
+
+
+def test_prompts_of_different_length_decode_as_alone(animal):
+    model, source = animal
+    prompt = Tokens.of([[SOS, 4, 5, 6], [SOS], [SOS, 7]])
+    for strategy in (Beam(3, wu(0.6), n_best=2), Beam(1)):
+        for i, found in enumerate(run(model, source, strategy, 8, prompt)):
+            same(found, run(model, alone(source, i), strategy, 8, alone(prompt, i))[0])
+
+
+def test_a_sample_repeats_with_its_seed_and_another_seed_draws_another(animal):
+    model, source = animal
+    rules = (temperature(3.0), top_k(6))
+    first, again, other = (run(model, source, Sampling(seed, rules, 4), 8) for seed in (5, 5, 6))
+    assert first == again != other
+    assert len({h.tokens for found in first for h in found}) > 3
+
+
+def test_finished_sources_leave_the_batch_at_their_own_limit(animal):
+    model, source = animal
+    limits, strategy = torch.tensor([2, 6, 4]), Beam(2, rules=(banned(EOS),))
+    choices = list(decode(model, source, prompts(), strategy, limits))
+    assert [sorted(set(c.sources.tolist())) for c in choices] == [[0, 1, 2], [0, 1, 2], [1, 2], [1, 2], [1], [1]]
+    found = collect(choices)
+    assert [len(h.tokens) for (h,) in found] == limits.tolist() and not any(h.complete for (h,) in found)
+
+
+def test_rules_are_kept(animal):
+    model, source = animal
+    prefixes = [[4, 4], [5], [6, 6, 4]]
+    rules = forced(Tokens.of(prefixes)), min_length(4), no_repeat(2), banned(0, 1)
+    for found, prefix in zip(run(model, source, Beam(3, rules=rules, n_best=3), 9), prefixes, strict=True):
+        assert len(found) == 3
+        for h in found:
+            pairs = list(itertools.pairwise(h.tokens))
+            assert list(h.tokens[: len(prefix)]) == prefix and not {0, 1} & set(h.tokens)
+            assert len(set(pairs)) == len(pairs) and EOS not in h.tokens[:4]
+
+
+def holds(tokens, ids):
+    return any(tokens[i : i + len(ids)] == tuple(ids) for i in range(len(tokens)))
+
+
+@pytest.mark.parametrize("width", [1, 4, 8])
+def test_constraints_are_met_in_every_answer(animal, width):
+    model, source = animal
+    constraints = [[[5, 5, 6], [7, 4]], [[0]], []]
+    found = run(model, source, Constrained.of(Beam(width, wu(0.6), n_best=min(width, 2)), constraints), 12)
+    for hypotheses, asked in zip(found, constraints, strict=True):
+        assert hypotheses and all(holds(h.tokens, ids) for h in hypotheses for ids in asked)
+    same(found[2], run(model, source, Beam(width, wu(0.6), n_best=min(width, 2)), 12)[2])
+
+
+def test_a_constrained_beam_as_wide_as_the_space_finds_the_best_sentence_that_holds_its_words(animal):
+    model, source = animal
+    one = alone(source, 0)
+    (found,) = run(model, one, Constrained.of(Beam(V**3, power(1.0), n_best=3), [[[5], [6]]]), 3)
+    values = {s: log / len(s) for s, log in every_sentence(model, one, 3).items() if holds(s, [5]) and holds(s, [6])}
+    assert [h.tokens for h in found] == sorted(values, key=lambda s: -values[s])[:3]
+
+
+def test_constraints_that_the_other_rules_forbid_are_an_error(animal):
+    model, source = animal
+    strategy = Constrained.of(Beam(3, rules=(banned(5),)), [[], [[5]], []])
+    message = (
+        "source 1: no output of at most 6 tokens that keeps the other rules holds all its constraints; "
+        "raise the limit, or loosen the rules"
+    )
+    with pytest.raises(DataError) as error:
+        run(model, source, strategy)
+    assert str(error.value) == message
+
+
+def test_the_n_best_are_sorted_and_distinct(animal):
+    model, source = animal
+    for found in run(model, source, Beam(5, wu(1.0), n_best=5), 10):
+        values = [h.value for h in found]
+        assert values == sorted(values, reverse=True) and len({h.tokens for h in found}) == len(found) == 5
+
+
+def test_scores_of_what_was_found_are_those_of_a_forced_reading(animal):
+    model, source = animal
+    found = run(model, source, Beam(3, wu(0.6)), 8)
+    scored = score(model, source, Tokens.of([[SOS, *h.tokens] for (h,) in found]), chunk=4)
+    for (h,), total, length in zip(found, scored.totals.tolist(), scored.lengths.tolist(), strict=True):
+        assert abs(h.score - total) < 1e-5 and length == len(h.tokens)
+
+
+def test_an_ensemble_of_one_model_twice_says_what_the_model_says(animal):
+    model, source = animal
+    for strategy in (Beam(1), Beam(3, wu(0.6), n_best=2)):
+        both = run(Ensemble([model, model]).eval(), source, strategy, 9)
+        for found, wanted in zip(both, run(model, source, strategy, 9), strict=True):
+            same(found, wanted)
+
+
+@torch.no_grad()
+def test_an_ensemble_averages_probabilities_of_different_families(animal):
+    model, source = animal
+    source = source if source.data.shape[1] else Tokens.of([[4, 5], [6], [7]])
+    other = build("seq2seq")
+    sharpen(other)
+    both, target = Ensemble([model, other]).eval(), Tokens.of([[SOS, 4, 5], [SOS, 6, 7], [SOS, 7, 7]])
+    wanted = (logits(model, source, target).softmax(-1) + logits(other, source, target).softmax(-1)) / 2
+    torch.testing.assert_close(logits(both, source, target).exp(), wanted, atol=1e-6, rtol=1e-5)
+    for i, found in enumerate(run(both, source, Beam(3, wu(0.6)), 9)):
+        same(found, run(both, alone(source, i), Beam(3, wu(0.6)), 9)[0])
+
+
+@torch.no_grad()
+def test_recording_works_inside_the_loop_and_changes_nothing(animal):
+    model, source = animal
+    strategy = Beam(2, wu(0.6), n_best=2)
+    plain = run(model, source, strategy, 5)
+    with record(model) as trace:
+        watched = run(model, source, strategy, 5)
+    for a, b in zip(plain, watched, strict=True):
+        same(a, b)
+    seen = trace.find("logits")
+    assert [r.scene["step"] for r in seen] == list(range(len(seen))) and len(seen) > 1
+    assert seen[0].axes == ("batch", "vocabulary") and seen[0].data.shape == (3, V)
+    for r in seen[1:]:
+        N = len(r.data)
+        assert r.scene["target"].shape == (N, r.scene["step"]) and r.scene["hypothesis"].tolist() == [0, 1] * (N // 2)
+        assert r.scene["sources"].tolist() == sorted(r.scene["sources"].tolist()) and len(r.scene["sources"]) == N
+
+
+@torch.no_grad()
+def test_a_what_if_in_the_middle_of_a_search_is_gone_on_with(animal):
+    model, source = animal
+    with record(model, replace={"logits": lambda t: torch.zeros_like(t).index_fill(1, torch.tensor([6]), 1.0)}):
+        (first, *_) = run(model, source, Beam(1), 4)
+    assert first[0].tokens == (6, 6, 6, 6)
+
+
+@torch.no_grad()
+def test_what_is_recorded_while_attention_is_added_up_is_all_there(attentive):
+    model, source = attentive
+    strategy = Beam(2, wu(0.6), coverage=0.3)
+    plain = run(model, source, strategy, 5)
+    with record(model) as trace:
+        watched = run(model, source, strategy, 5)
+    for a, b in zip(plain, watched, strict=True):
+        same(a, b)
+    assert trace.find("encoder.*") and len(trace.find("logits")) > 1
+
+
+@pytest.mark.parametrize("name", ["gpt", "seq2seq"])
+def test_coverage_of_a_model_that_attends_to_no_source_is_an_error(name):
+    model, source = build(name), ZOO[name].source()
+    with pytest.raises(ConfigError) as error:
+        run(model, source, Beam(2, coverage=0.2))
+    assert str(error.value) == "this needs a model that attends to its source; no *.cross.weights were seen"
+
+
+@torch.no_grad()
+def test_an_alignment_is_where_each_word_looked_most(attentive):
+    model, source = attentive
+    target = Tokens.of([[SOS, 4, 5, EOS], [SOS, 6, EOS], [SOS, EOS]])
+    with record(model) as trace:
+        model(source, target.shifted()[0])
+    weights = trace.find("*.cross.weights")[-1].data.mean(1)
+    for i, pairs in enumerate(align(model, source, target)):
+        length = int(target.lengths[i]) - 1
+        assert pairs == [(int(weights[i, t].argmax()), t) for t in range(length)]
+    for i, pairs in enumerate(align(model, source, target, threshold=0.2)):
+        assert all((float(weights[i, t, s]) >= 0.2) == ((s, t) in pairs) for t in range(2) for s in range(1)) or i
+
+
+def test_a_batch_of_nothing_gives_nothing(animal):
+    model, _ = animal
+    empty = Tokens(torch.zeros(0, 1, dtype=torch.long), torch.zeros(0, dtype=torch.long), ragged=False)
+    assert run(model, empty, Beam(2), prompt=empty) == []
+
+
+def test_an_empty_source_is_answered_like_any_other(animal):
+    model, _ = animal
+    source = Tokens.of([[4, 5], [], [6]])
+    for found, exact in zip(run(model, source, Beam(2), 5), run(model, source, Beam(2), 5, exact=True), strict=True):
+        same(found, exact)
+        assert math.isfinite(found[0].score)
+
+
+def test_double_precision_finds_the_same(animal):
+    model, source = animal
+    single = run(model, source, Beam(3, wu(0.6), n_best=2), 9)
+    double = run(model.double(), source, Beam(3, wu(0.6), n_best=2), 9)
+    for a, b in zip(single, double, strict=True):
+        same(a, b)

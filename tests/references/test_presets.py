@@ -1,0 +1,85 @@
+"""Published shapes and worked examples: numbers that anybody can check against the papers."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from regard.models import PRESETS
+from regard.models.base import parameters
+from regard.nn.attention import KeysValues, attend
+from regard.nn.positions import Sinusoids
+from regard.spaces import Words
+from regard.trace import record
+from regard.train.schedule import Noam
+
+
+@pytest.mark.parametrize(
+    ("name", "vocabulary", "count"),
+    [
+        ("transformer-base", 37_000, 63_082_496),
+        ("transformer-big", 37_000, 214_245_376),
+        ("gpt-2", 50_257, 124_439_808),
+    ],
+)
+def test_a_preset_has_exactly_as_many_parameters_as_the_paper_implies(name, vocabulary, count):
+    with torch.device("meta"):
+        model = PRESETS[name].config.build(Words(vocabulary), Words(vocabulary))
+    assert parameters(model) == count
+
+
+@pytest.mark.parametrize(("name", "peak"), [("transformer-base", 6.99e-4), ("transformer-big", 4.94e-4)])
+def test_the_learning_rate_of_the_paper_peaks_at_step_4000(name, peak):
+    noam = Noam(width=PRESETS[name].config.width)
+    rates = {step: noam.rate(step, 100_000) for step in (1, 3999, 4000, 4001, 100_000)}
+    assert max(rates, key=rates.get) == 4000
+    assert f"{rates[4000]:.3g}" == f"{peak:.3g}"
+    assert rates[1] == pytest.approx(noam.width**-0.5 * 4000**-1.5)
+
+
+def test_one_query_over_three_keys_gives_the_worked_weights_and_context():
+    x = torch.eye(4)[[0, 1, 0]]
+    y = torch.tensor([1.0, -1.0, 0.0])
+    to_query = torch.tensor([[0.0, 1, 0], [1, 0, 0], [0, 0, 1], [1, 0, -1]])
+    to_value = torch.tensor([[1.0, 0, 0, 0], [0, 1, 1, 0]])
+    q = to_query @ y
+    assert q.tolist() == [-1, 1, 0, 1]
+    seen = KeysValues(x[None, None], (x @ to_value.T)[None, None])
+    layer = nn.Identity()
+    with record(layer) as trace:
+        z = attend(layer, q[None, None, None], seen, "all", "query key")
+    scores, weights = trace.find("scores")[0].data, trace.find("weights")[0].data
+    assert (scores.flatten() * math.sqrt(4)).tolist() == [-1, 1, -1]
+    assert [round(w, 4) for w in weights.flatten().tolist()] == [0.2119, 0.5761, 0.2119]
+    assert [round(v, 4) for v in z.flatten().tolist()] == [0.4239, 0.5761]
+    unseen = attend(layer, q[None, None, None], seen, "all", "query key")
+    assert [round(v, 4) for v in unseen.flatten().tolist()] == [0.4239, 0.5761]
+
+
+def test_scores_of_112_and_96_in_heads_of_width_64_become_weights_of_88_and_12_percent():
+    q = torch.zeros(1, 1, 1, 64)
+    q[..., 0] = 1
+    k = torch.zeros(1, 1, 2, 64)
+    k[..., 0] = torch.tensor([112.0, 96.0])
+    v = torch.zeros(1, 1, 2, 64)
+    v[..., :2] = torch.eye(2)
+    layer = nn.Identity()
+    with record(layer) as trace:
+        attend(layer, q, KeysValues(k, v), "all", "query key")
+    assert trace.find("scores")[0].data.flatten().tolist() == [14, 12]
+    assert [round(w, 2) for w in trace.find("weights")[0].data.flatten().tolist()] == [0.88, 0.12]
+    assert [round(w, 2) for w in attend(layer, q, KeysValues(k, v), "all", "query key").flatten()[:2].tolist()] == [
+        0.88,
+        0.12,
+    ]
+
+
+def test_the_60_by_32_table_of_sinusoids_is_the_formula():
+    found = Sinusoids(32)(torch.arange(60))
+    assert found.shape == (60, 32)
+    for place in range(60):
+        for i in range(16):
+            angle = place / 10_000 ** (2 * i / 32)
+            assert found[place, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-5)
+            assert found[place, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-5)

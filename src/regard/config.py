@@ -27,6 +27,22 @@ T = TypeVar("T")
 Table = dict[str, Any]
 
 
+class UnknownSetting(ConfigError):
+    """A key that no config has, with a guess at what was meant.
+
+    >>> UnknownSetting("model.layer", "; did you mean model.layers?").told("in a.toml")
+    'unknown setting "model.layer", in a.toml; did you mean model.layers?'
+    """
+
+    def __init__(self, key: str, guess: str) -> None:
+        super().__init__(f'unknown setting "{key}"{guess}')
+        self.key, self.guess = key, guess
+
+    def told(self, origin: str) -> str:
+        """The message, with where the key was given."""
+        return f'unknown setting "{self.key}", {origin}{self.guess}'
+
+
 def read(path: Path) -> Table:
     """The tables of a TOML file.
 
@@ -73,7 +89,7 @@ def parse(cls: type[T], table: Table, where: str = "") -> T:
     ...     steps: int = 100
     >>> parse(Train, {"step": 3}, "train")
     Traceback (most recent call last):
-    regard.errors.ConfigError: unknown setting "train.step"; did you mean train.steps (now 100)?
+    regard.config.UnknownSetting: unknown setting "train.step"; did you mean train.steps (now 100)?
     """
     return _parse(cls, table, where)
 
@@ -145,9 +161,11 @@ class Setting:
     default: Any
     doc: str
     choices: tuple[Any, ...] = ()
+    of: str = ""
+    """the kind of table that has it, where there is a choice of tables"""
 
 
-def settings(cls: Any, prefix: str = "") -> Iterator[Setting]:
+def settings(cls: Any, prefix: str = "", of: str = "") -> Iterator[Setting]:
     """Every key that a config class knows, those of each member of a union in turn.
 
     >>> @dataclasses.dataclass(frozen=True)
@@ -161,18 +179,20 @@ def settings(cls: Any, prefix: str = "") -> Iterator[Setting]:
         hint = hints[field.name]
         tables = [m for m in (get_args(hint) or (hint,)) if dataclasses.is_dataclass(m)]
         for member in tables:
-            yield from settings(member, f"{prefix}{field.name}.")
+            kind = get_args(get_type_hints(member)["kind"])[0] if len(tables) > 1 else of
+            yield from settings(member, f"{prefix}{field.name}.", kind)
         if not tables:
             choices = get_args(hint) if get_origin(hint) is Literal else ()
-            yield Setting(f"{prefix}{field.name}", _spelled(hint), _default(field), told.get(field.name, ""), choices)
+            doc = told.get(field.name, "")
+            yield Setting(f"{prefix}{field.name}", _spelled(hint), _default(field), doc, choices, of)
 
 
 @cache
 def documented(cls: type) -> Mapping[str, str]:
     """The string under each field of a dataclass.
 
-    >>> documented(Setting)
-    {}
+    >>> documented(Setting)["of"]
+    'the kind of table that has it, where there is a choice of tables'
     """
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
@@ -222,7 +242,7 @@ def _parse_dataclass(cls: Any, value: Any, where: str) -> Any:
     hints, dot = get_type_hints(cls), f"{where}." if where else ""
     for key in value:
         if key not in hints:
-            raise ConfigError(f'unknown setting "{dot}{key}"{_guess(cls, key, dot)}')
+            raise UnknownSetting(f"{dot}{key}", _guess(cls, key, dot, value))
     missing = [
         dot + f.name
         for f in dataclasses.fields(cls)
@@ -230,19 +250,28 @@ def _parse_dataclass(cls: Any, value: Any, where: str) -> Any:
     ]
     if missing:
         raise ConfigError(f"{' and '.join(missing)} must be given")
-    parts = {key: _parse(hints[key], item, f"{dot}{key}") for key, item in value.items()}
+    usual = {f.name: f.default for f in dataclasses.fields(cls)}
+    parts = {k: _parse(hints[k], _of_kind(usual[k], item), f"{dot}{k}") for k, item in value.items()}
     try:
         return cls(**parts)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}" if where else str(error)) from None
 
 
-def _guess(cls: Any, key: str, dot: str) -> str:
+def _of_kind(usual: Any, item: Any) -> Any:
+    """A table that names no kind is of the default's kind: train.schedule.lr=1e-3 alone is enough."""
+    if dataclasses.is_dataclass(usual) and isinstance(item, dict) and "kind" in plain(usual):
+        return {"kind": plain(usual)["kind"], **item}
+    return item
+
+
+def _guess(cls: Any, key: str, dot: str, given: Table) -> str:
     fields = {f.name: f for f in dataclasses.fields(cls)}
     close = difflib.get_close_matches(key, fields, n=1)
     if not close:
         return f"; there are {', '.join(dot + name for name in fields)}"
-    now, doc = _default(fields[close[0]]), documented(cls).get(close[0], "")
+    now, doc = given.get(close[0], _default(fields[close[0]])), documented(cls).get(close[0], "")
+    now = None if isinstance(now, dict) or dataclasses.is_dataclass(now) else now
     said = ", ".join(filter(None, [doc, "" if now is None else f"now {now}"]))
     return f"; did you mean {dot}{close[0]}{f' ({said})' if said else ''}?"
 

@@ -30,8 +30,8 @@ from regard.tasks.translate import PairFeed, Preparation, Tell, TranslateConfig,
 from regard.tasks.translator import Translation, Translator
 from regard.text import TokenizerConfig
 from regard.trace import record as tracing
-from regard.train import checkpoint
-from regard.train.durable import write_text_atomically
+from regard.train import checkpoint, commit
+from regard.train.durable import cannot_write, write_text_atomically
 from regard.train.events import Listener
 from regard.train.settings import MAY_CHANGE, TrainConfig
 from regard.train.trainer import Report, surprise, train
@@ -76,7 +76,12 @@ class Recipe:
             if name not in PRESETS:
                 raise ConfigError(f'model.preset: there is no "{name}"; there are {", ".join(PRESETS)}')
             table["model"] = {**config.plain(PRESETS[name].config), **model}
-        return config.parse(cls, table)
+        try:
+            return config.parse(cls, table)
+        except config.UnknownSetting as error:
+            given = [setting.partition("=")[0].strip() for setting in settings]
+            here = any(f"{key}.".startswith(f"{error.key}.") for key in given)
+            raise ConfigError(error.told("given on the command line" if here else f"in {path}")) from None
 
     def preparation(self) -> Preparation:
         return Preparation(self.data, self.filter, self.text, self.task)
@@ -123,22 +128,42 @@ class Run:
             self.begin(recipe, fresh)
             self.prepare(recipe, tell)
         world.any(0)  # the others wait until the leader has prepared
-        vocabularies = self.vocabularies()
-        shards = Shards.open(self.path / "data" / "train"), Shards.open(self.path / "data" / "valid")
-        feed = PairFeed(*shards, vocabularies, recipe.train.tokens, recipe.seed, recipe.text.dropout, world)
+        objective, feed, validation = self.parts(recipe, world)
+        return train(objective, feed, recipe.train, self.path, world, listeners, validation, recipe.seed)
+
+    def parts(
+        self,
+        recipe: Recipe,
+        world: World = World(),  # noqa: B008
+    ) -> tuple[Objective, PairFeed, Validation]:
+        """What learns, what from, and how it is tried, from data that is prepared."""
+        vocabularies, feed = self.vocabularies(), self.feed(recipe, world)
         model = recipe.build(vocabularies)
         objective = Objective(model, Continue(recipe.spaces(vocabularies)[1]))
-        scored = Validation(objective, feed, Translator(model, vocabularies, recipe.decode).greedy(), recipe.task)
-        return train(objective, feed, recipe.train, self.path, world, listeners, scored, recipe.seed)
+        translator = Translator(model, vocabularies, recipe.decode).greedy()
+        return objective, feed, Validation(objective, feed, translator, recipe.task)
+
+    def feed(
+        self,
+        recipe: Recipe,
+        world: World = World(),  # noqa: B008
+    ) -> PairFeed:
+        """The batches of data that is prepared."""
+        shards = Shards.open(self.path / "data" / "train"), Shards.open(self.path / "data" / "valid")
+        vocabularies = self.vocabularies()
+        return PairFeed(*shards, vocabularies, recipe.train.tokens, recipe.seed, recipe.text.dropout, world)
 
     def begin(self, recipe: Recipe, fresh: bool = False) -> None:
         """Make the directory, or make sure that it is this recipe's."""
         if fresh and self.path.exists():
             self.recipe()  # never remove what is not a run
             shutil.rmtree(self.path)
-        if (self.path / "recipe.toml").exists():
-            self.check_same(recipe)
-        self.path.mkdir(parents=True, exist_ok=True)
+        if (self.path / "recipe.toml").exists() and commit.checkpoints(self.path):
+            self.check_same(recipe)  # before the first checkpoint there is nothing that could be spoilt
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(self.path, 0, error) from error
         write_text_atomically(self.path / "recipe.toml", config.dump(recipe))
         if not (self.path / "environment.json").exists():
             write_text_atomically(self.path / "environment.json", json.dumps(environment(), indent=1) + "\n")
@@ -157,15 +182,21 @@ class Run:
 
     def prepare(self, recipe: Recipe, tell: Tell | None = None) -> None:
         """Tokenizers and shards, unless they are there already."""
-        preparation = recipe.preparation()
-        folder = self.path / "data"
-        ready = (folder / "valid").exists() and (folder / "train").exists() and any(self.path.glob("tokenizer*.json"))
-        if ready and dict(Shards.open(folder / "train").about) == preparation.identity():
+        if self.prepared(recipe):
             return
-        counts = preparation.run(folder, *([tell] if tell else []))
+        folder = self.path / "data"
+        for old in self.path.glob("tokenizer*.json"):  # never beside shards that another one wrote
+            old.unlink()
+        counts = recipe.preparation().run(folder, *([tell] if tell else []))
         write_text_atomically(folder / "counts.json", json.dumps(counts, indent=1) + "\n")
         for file in folder.glob("tokenizer*.json"):
             file.replace(self.path / file.name)
+
+    def prepared(self, recipe: Recipe) -> bool:
+        """Whether tokenizers and shards are there, made by the settings of this recipe."""
+        folder = self.path / "data"
+        ready = (folder / "valid").exists() and (folder / "train").exists() and any(self.path.glob("tokenizer*.json"))
+        return ready and dict(Shards.open(folder / "train").about) == recipe.preparation().identity()
 
     def vocabularies(self) -> Vocabularies:
         """The tokenizers of this run."""

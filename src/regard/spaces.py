@@ -110,20 +110,23 @@ class _Smoothed(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, out_NC: Tensor, wanted_N: Tensor, smoothing: float) -> Tensor:
-        log_NC = out_NC.float().log_softmax(-1)
-        others = log_NC.shape[1] - 1
-        right_N1 = log_NC.gather(1, wanted_N[:, None])
-        spread_N = log_NC.sum(1) - log_NC[:, PAD]
-        ctx.save_for_backward(log_NC, wanted_N)
+        out_NC = out_NC if out_NC.dtype == torch.float64 else out_NC.float()
+        share_NC = out_NC.softmax(-1)
+        # the one pass of exponentials serves loss and gradient: the largest share is never too small for its logarithm
+        most_N1, at_N1 = out_NC.max(-1, keepdim=True)
+        total_N1 = most_N1 - share_NC.gather(1, at_N1).log()  # log of the sum of exponentials
+        right = (out_NC.gather(1, wanted_N[:, None]) - total_N1).sum()
+        spread = (out_NC.sum(1) - out_NC[:, PAD] - (out_NC.shape[1] - 1) * total_N1.squeeze(1)).sum()
+        ctx.save_for_backward(share_NC, wanted_N)
         ctx.smoothing, ctx.dtype = smoothing, out_NC.dtype
-        return -((1 - smoothing) * right_N1.sum() + smoothing / others * spread_N.sum())
+        return -((1 - smoothing) * right + smoothing / (out_NC.shape[1] - 1) * spread)
 
     @staticmethod
     def backward(ctx: Any, *factor: Tensor) -> Any:
-        log_NC, wanted_N = ctx.saved_tensors
-        share = ctx.smoothing / (log_NC.shape[1] - 1)
-        grad_NC = log_NC.exp().sub_(share)
-        grad_NC[:, PAD] += share
+        share_NC, wanted_N = ctx.saved_tensors
+        spread = ctx.smoothing / (share_NC.shape[1] - 1)
+        grad_NC = share_NC - spread
+        grad_NC[:, PAD] += spread
         grad_NC.scatter_add_(1, wanted_N[:, None], grad_NC.new_full((len(wanted_N), 1), ctx.smoothing - 1))
         return grad_NC.mul_(factor[0]).to(ctx.dtype), None, None
 

@@ -13,7 +13,7 @@ LEVELS = [
     {"tasks", "score"},
     {"train", "look", "exchange"},
     {"run"},
-    {"serve", "studio", "cli"},
+    {"demo", "serve", "studio", "cli", "__main__"},
 ]
 LEVEL = {name: i for i, names in enumerate(LEVELS) for name in names}
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -69,7 +69,8 @@ BESIDE = {
     "sequence": {"trace"},
     "models": {"decode"},
     "score": {"tasks"},
-    "cli": {"cli"},
+    "demo": {"cli"},
+    "cli": {"__main__"},
 }
 """Who may import a neighbour of its own level: {neighbour: importers}."""
 

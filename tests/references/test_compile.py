@@ -1,5 +1,8 @@
 """torch.compile is an option of training: it changes the speed, not what is learned, and nothing that can be seen."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -14,6 +17,12 @@ from regard.train.schedule import Constant
 from regard.train.settings import TrainConfig
 from regard.train.trainer import train
 from zoo import RAGGED, V, build, text
+
+# torch's own doing: its compiler imports what it has deprecated, and asks tensors for a gradient to see if there is one
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +45,20 @@ def losses(model, run, compile):
     config = TrainConfig(steps=3, compile=compile, schedule=Constant(lr=1e-2))
     train(Objective(model, Continue(Words(V, 0.1))), Copying(), config, run, listeners=[stepped.append])
     return [event.loss for event in stepped if isinstance(event, Stepped)]
+
+
+@pytest.mark.slow
+def test_without_a_compiler_training_does_not_begin(tmp_path):
+    """In a process that finds no compiler, and nothing compiled before."""
+    code = (
+        "import torch\nfrom regard.train.compiling import compile_layers\n"
+        "from regard.errors import ConfigError\n"
+        "try:\n    compile_layers(torch.nn.Linear(1, 1))\nexcept ConfigError as error:\n    print(error)\n"
+    )
+    environment = {"PATH": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("train.compile = true needs a C++ compiler that works, and torch has found none (")
+    assert done.stdout.endswith("); install g++, or name one in CXX, or leave train.compile out\n")
 
 
 @pytest.mark.slow

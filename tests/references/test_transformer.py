@@ -96,7 +96,9 @@ def judged(features, tokens):
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("source", [SOURCE, Tokens.full(torch.tensor([[5, 6, 7], [8, 9, EOS]]))], ids=["padded", "full"])
+@pytest.mark.parametrize(
+    "source", [SOURCE, Tokens.full(torch.tensor([[5, 6, 7], [8, 9, EOS]]))], ids=["padded", "full"]
+)
 def test_the_encoder_is_torchs_in_outputs_and_gradients(norm, source):
     model, config = transformer(norm=norm)
     theirs = stack(model, config, "encoder")
@@ -158,7 +160,9 @@ def test_marian_reads_one_token_at_a_time_what_our_cache_reads():
     encoded = marian.model.encoder(input_ids=source.data)
     for t in range(ids.shape[1]):
         features, state = model.decoder(Tokens.full(ids[:, t : t + 1]), state)
-        said = marian(encoder_outputs=encoded, decoder_input_ids=ids[:, t : t + 1], past_key_values=past, use_cache=True)
+        said = marian(
+            encoder_outputs=encoded, decoder_input_ids=ids[:, t : t + 1], past_key_values=past, use_cache=True
+        )
         past = said.past_key_values
         torch.testing.assert_close(model.readout(features), said.logits, **CLOSE)
 
@@ -174,9 +178,7 @@ def test_marian_reads_one_token_at_a_time_what_our_cache_reads():
 def test_a_shape_that_marian_does_not_have_is_refused(changes, found):
     with pytest.raises(ConfigError) as caught:
         marian_config(replace(SHAPE, **changes), vocabulary=V)
-    assert str(caught.value) == (
-        f'Marian has norm = "post", positions = "sinusoidal" and tie = "all"; found {found}'
-    )
+    assert str(caught.value) == (f'Marian has norm = "post", positions = "sinusoidal" and tie = "all"; found {found}')
 
 
 GPT_PARTS = {

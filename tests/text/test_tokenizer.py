@@ -192,7 +192,7 @@ def test_equally_frequent_tokens_are_cut_off_by_their_spelling() -> None:
         assert tokenizer.vocabulary[4:] == {"char": [" ", "c", "d"], "word": ["c", "d", "a"]}[kind]
 
 
-def test_training_reads_an_iterator_once_and_lines_of_text_do_not_pile_up() -> None:
+def test_training_reads_an_iterator_once_to_its_end() -> None:
     read = iter([*PROVERBS, *PROVERBS])
     Tokenizer.train(read, TokenizerConfig(size=300))
     assert next(read, None) is None

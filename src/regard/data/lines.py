@@ -31,13 +31,21 @@ def read_lines(path: str | Path) -> Iterator[str]:
     """
     number = 1
     for block in _whole_lines(Path(path)):
-        text = None if b"\0" in block else _text(block)
-        if text is None:
-            yield from _until_the_fault(path, number, block)
-            return
-        lines = _ends_removed(text).split("\n")
-        yield from lines
-        number += len(lines)
+        for line in lines_of(block, path, number):
+            yield line
+            number += 1
+
+
+def lines_of(block: bytes, name: str | Path, number: int = 1) -> Iterator[str]:
+    r"""The lines of a block of bytes that begins and ends with a line; `name` and `number` of the first, for messages.
+
+    >>> list(lines_of(b"un\r\ndeux", "stdin"))
+    ['un', 'deux']
+    """
+    text = None if b"\0" in block else _text(block)
+    if text is None:
+        return _until_the_fault(name, number, block)
+    return iter(_ends_removed(text).split("\n"))
 
 
 def _whole_lines(path: Path) -> Iterator[bytes]:

@@ -48,6 +48,7 @@ class Files:
     """
 
     kind: Literal["files"] = "files"
+    """two aligned files for each split"""
     train: tuple[str, str]
     """the source file and the target file to learn from"""
     valid: tuple[str, str] | None = None
@@ -77,6 +78,7 @@ class Tsv:
     """
 
     kind: Literal["tsv"] = "tsv"
+    """one file with tabs for each split"""
     train: str
     """the file to learn from"""
     valid: str | None = None
@@ -110,6 +112,7 @@ class Jsonl:
     """
 
     kind: Literal["jsonl"] = "jsonl"
+    """one file of JSON objects for each split"""
     train: str
     """the file to learn from"""
     valid: str | None = None

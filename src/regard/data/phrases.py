@@ -67,6 +67,7 @@ class Phrases:
     """
 
     kind: Literal["phrases"] = "phrases"
+    """pairs made on the spot"""
     direction: Literal["fr-en", "en-fr"] = "fr-en"
     """from which language into which"""
     count: int = 40_000

@@ -27,6 +27,7 @@ class Tatoeba:
     """
 
     kind: Literal["tatoeba"] = "tatoeba"
+    """sentences of everyday life, fetched from a registry"""
     direction: Literal["fr-en", "en-fr", "es-en", "en-es"] = "fr-en"
     """from which language into which"""
     path: str | None = None

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -16,8 +17,8 @@ from regard.decode.hypothesis import Choice, History, going_on
 from regard.decode.rules import Rule, allowed
 from regard.sequence import EOS
 
-Penalty = Callable[[Tensor], Tensor]
-"""Length (...) -> what a score is divided by"""
+Penalty = Callable[[Any], Any]
+"""Length, one number or a tensor of them -> what a score is divided by"""
 
 
 def wu(alpha: float) -> Penalty:
@@ -64,16 +65,15 @@ class Beam:
         if W == 1:  # the one hypothesis goes on or ends: nobody is compared
             scores_N, tokens_N = likeliest(log_NV, history.scores)
             ended_N = (tokens_N == self.eos) & (scores_N > -math.inf)
-            length = torch.tensor(history.length + 1, device=log_NV.device)
-            values_N = self.value(scores_N, torch.arange(len(tokens_N), device=log_NV.device), length, history)
+            values_N = self.value(scores_N, torch.arange(len(tokens_N), device=log_NV.device), history)
             return going_on(history, tokens_N, scores_N, values_N, ended_N)
         # each hypothesis ends in one way only: among 2 W candidates at least W go on
         scores_Bk, flat_Bk = best(log_NV, history.scores, W, min(2 * W, W * V))
         return settle(self, Candidates(scores_Bk, flat_Bk // V, flat_Bk % V), history)
 
-    def value(self, scores_Bk: Tensor, parents_Bk: Tensor, lengths: Tensor, history: History) -> Tensor:
-        """The score divided by the length penalty, plus the coverage penalty."""
-        values_Bk = scores_Bk / self.penalty(lengths.to(scores_Bk.dtype))
+    def value(self, scores_Bk: Tensor, parents_Bk: Tensor, history: History) -> Tensor:
+        """The score with one word more, divided by the length penalty, plus the coverage penalty."""
+        values_Bk = scores_Bk / self.penalty(float(history.length + 1))
         if history.attended is None:
             return values_Bk
         return values_Bk + coverage(history.attended, self.coverage).index_select(0, parents_Bk.flatten()).view_as(
@@ -104,7 +104,7 @@ def settle(beam: Beam, found: Candidates, history: History) -> tuple[Choice, His
     (B, k), device = scores_Bk.shape, scores_Bk.device
     eos_Bk = (found.tokens == beam.eos) & (scores_Bk > -math.inf)  # a source keeps its width: -inf holds a place
     parents_Bk = found.slots + torch.arange(0, B * W, W, device=device)[:, None]
-    values_Bk = beam.value(scores_Bk, parents_Bk, torch.tensor(length, device=device), history)
+    values_Bk = beam.value(scores_Bk, parents_Bk, history)
     ended_Bk = eos_Bk & (torch.arange(k, device=device) < W)
     onward_Bk = ~eos_Bk & ((~eos_Bk).cumsum(1) <= W)
     best_Bn = torch.cat([history.best, values_Bk.masked_fill(~ended_Bk, -math.inf)], 1)

@@ -185,7 +185,7 @@ def collect(choices: Iterable[Choice], n_best: int = 1) -> list[list[Hypothesis]
     >>> [h.tokens for h in collect([first, second], n_best=2)[0]]
     [(5, 3), (3,)]
     """
-    steps = [choice.map(lambda t: t.cpu()) for choice in choices]
+    steps = [choice if choice.tokens.device.type == "cpu" else choice.to("cpu") for choice in choices]
     if not steps:
         return []
     names = list(dict.fromkeys(steps[0].sources.tolist()))

@@ -21,7 +21,7 @@ from regard.sequence import Rows, Tokens
 from regard.trace import scene, tap, tracing
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def decode(
     model: EncoderDecoder,
     source: Rows,

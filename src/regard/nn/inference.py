@@ -1,7 +1,7 @@
 """Models made ready for use only: the same numbers up to rounding, sooner, on a CPU.
 
-One row times a matrix is bound by memory, and a transposed weight is read in the order it lies in; several rows want
-a weight that oneDNN has laid out beforehand. Dropout is left out, and sinusoids are looked up.
+Several rows want a weight that oneDNN has laid out beforehand; one row times a wide matrix, such as a softmax's,
+wants it transposed (twice as fast). Dropout is left out, and sinusoids are looked up.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import copy
 from typing import TypeVar, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.nn.positions import Sinusoids
@@ -48,12 +49,13 @@ def _ready(module: nn.Module, longest: int) -> nn.Module:
     if type(module) is Sinusoids:
         return SinusoidTable(module, longest)
     twin = copy.copy(module)
-    twin._parameters, twin._buffers, twin.training = dict(module._parameters), dict(module._buffers), False
+    twin._parameters = {n: p if p is None else nn.Parameter(p.detach(), False) for n, p in module._parameters.items()}
+    twin._buffers, twin.training = dict(module._buffers), False
     return twin
 
 
 class ReadyLinear(nn.Module):
-    """x W^T + b, with the weight as one row or as many rows want it.
+    """x W^T + b, with the weight laid out as one row or as several rows want it.
 
     >>> linear = nn.Linear(4, 3)
     >>> ready = ReadyLinear(linear)
@@ -64,19 +66,16 @@ class ReadyLinear(nn.Module):
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
         self.weight, self.bias = linear.weight.detach(), None if linear.bias is None else linear.bias.detach()
-        self.transposed: Tensor | None = None
+        self.inputs, self.wide = linear.in_features, linear.out_features > 4 * linear.in_features
+        self.single: Tensor | None = None if self.wide else self.weight
         self.packed: Tensor | None = None
         self.eval()
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.numel() == self.weight.shape[1]:
-            if self.transposed is None:
-                self.transposed = self.weight.t().contiguous()
-            flat = x.reshape(1, -1)
-            out = flat @ self.transposed if self.bias is None else torch.addmm(self.bias, flat, self.transposed)
-            return out.view(*x.shape[:-1], -1)
-        if not torch.backends.mkldnn.is_available():
-            return nn.functional.linear(x, self.weight, self.bias)
+        if x.numel() == self.inputs or not torch.backends.mkldnn.is_available():
+            if self.single is None:
+                self.single = self.weight.t().contiguous().t()
+            return F.linear(x, self.single, self.bias)
         if self.packed is None:
             self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, None)
         return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
@@ -102,4 +101,4 @@ class SinusoidTable(nn.Module):
     def forward(self, places_NL: Tensor) -> Tensor:
         if int(places_NL.max()) >= self.longest:
             return self.sinusoids(places_NL)
-        return nn.functional.embedding(places_NL, self.table)
+        return F.embedding(places_NL, self.table)

@@ -20,12 +20,14 @@ import torch
 from torch import Tensor
 
 from regard.errors import Diverged, Interrupted, ModelError, Terminated
-from regard.models.base import Layer, parameters
+from regard.models.base import parameters
 from regard.tasks.base import Batch, Feed, Objective
 from regard.train import checkpoint, commit
+from regard.train.compiling import compile_layers
 from regard.train.events import Began, Ended, Event, Listener, Saved, Skipped, Stepped, Validated
 from regard.train.guard import Signals, culprit
 from regard.train.optim import Flat, optimizer_tensors, restore_optimizer
+from regard.train.parallel import steady_memory
 from regard.train.schedule import drops
 from regard.train.settings import TrainConfig
 from regard.train.weights import load_weights, weights
@@ -89,6 +91,7 @@ def train(
     ...     train(Objective(model, Continue(Words(8))), Copying(), TrainConfig(steps=3), Path(run)).reason
     'done'
     """
+    steady_memory()
     trainer = Trainer(objective, feed, config, run, world, listeners, validate, seed)
     with Signals() as signals:
         return trainer.run_through(signals)
@@ -111,6 +114,8 @@ class Trainer:
         self.objective, self.feed, self.config, self.run = objective, feed, config, run
         self.world, self.listeners, self.seed = world, listeners, seed
         self.validate = validate or (lambda: (surprise(objective, feed, world), ()))
+        if config.compile:
+            compile_layers(objective)
         self.flat = Flat(objective)
         self.optimizer = self.flat.optimizer(config.optimizer)
         self.epoch = feed.epoch()
@@ -118,10 +123,6 @@ class Trainer:
         self.ema = [w.clone() for w in self.flat.weights()] if config.ema else []
         found = resumable(run, world)
         self.progress = self.restore(found.checkpoint) if found.checkpoint else Progress(self.planned())
-        if config.compile:
-            for module in objective.modules():
-                if isinstance(module, Layer):
-                    module.compile(dynamic=True)
         began = Began(self.progress.step, self.progress.steps, parameters(objective), found.refused)
         self.tell(began)
 

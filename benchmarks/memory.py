@@ -1,6 +1,6 @@
-"""Prints how much anonymous memory it takes to read, clean, store and batch 10 MB and 1 GB of generated pairs.
+"""Prints how much anonymous memory it takes to prepare and train on 10 MB and on 1 GB of generated pairs.
 
-python benchmarks/memory_prepare.py [MEGABYTES...]      (10 1000 unless told; needs about three times as much disk)
+python benchmarks/memory.py [MEGABYTES...]      (10 1000 unless told; needs about three times as much disk)
 
 Anonymous memory is what cannot be given back to files: RssAnon in /proc/self/status, looked at 100 times a second.
 """
@@ -16,15 +16,17 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from zlib import crc32
 
 import numpy as np
 
-from regard.data import Batches, Files, Filter, Shards, ShardWriter, clean, encode, summary
+from regard.data import summary
+from regard.run import Recipe, Run
 
-VOCABULARY = 32000
 LIMIT = 100
-BATCHES = 1000
+SETTINGS = [
+    "model.kind=transformer", "model.layers=2", "model.width=64", "model.inner=128", "model.heads=4",
+    "text.size=8000", "train.steps=60", "train.every=60", "train.tokens=2048", "task.scored=20", "task.held_out=0.001",
+]  # fmt: skip
 
 
 def main(sizes: list[int]) -> None:
@@ -66,35 +68,21 @@ def sentences(numbers: np.random.Generator, words: np.ndarray) -> list[tuple[str
 
 
 def prepare(folder: Path) -> None:
-    """What a run does before and beside training, with a checksum of each word in place of a tokenizer."""
+    """A real run: read, clean, tokenizer, shards, and some steps of training with a checkpoint."""
     start, peaks, done = anonymous(), [0.0], threading.Event()
     watcher = threading.Thread(target=watch, args=(peaks, done))
     watcher.start()
-    begun = time.perf_counter()
-    data = Files(train=(str(folder / "source"), str(folder / "target")))
-    counts: Counter[str] = Counter()
-    with ShardWriter(folder / "shards", {"source": VOCABULARY, "target": VOCABULARY}) as writer:
-        for rows in encode(clean(data.pairs("train"), Filter(), counts, folder), hashed, hashed, Filter(), counts):
-            writer.append(rows)
-    prepared = time.perf_counter() - begun
-    checksum = stream(Shards.open(folder / "shards"))
+    recipe = Recipe.read(None, [f'data={{kind="files", train=["{folder}/source", "{folder}/target"]}}', *SETTINGS])
+    run, begun = Run(folder / "run"), time.perf_counter()
+    run.begin(recipe)
+    run.prepare(recipe)
+    prepared, middle = time.perf_counter() - begun, max(peaks)
+    run.train(recipe)
     done.set()
     watcher.join()
-    text = f"{summary(counts)}; prepared in {prepared:.0f} s; {BATCHES} batches, checksum {checksum:08x}"
+    counts: Counter[str] = Counter(json.loads((run.path / "data" / "counts.json").read_text())["train"])
+    text = f"{summary(counts)}; prepared in {prepared:.0f} s (peak {middle:.1f} MB), trained {recipe.train.steps} steps"
     print(json.dumps({"start": start, "peak": max(peaks), "text": text}))
-
-
-def hashed(texts: list[str]) -> list[list[int]]:
-    return [[crc32(word.encode()) % VOCABULARY for word in text.split()] for text in texts]
-
-
-def stream(shards: Shards) -> int:
-    batches = Batches((shards.lengths("source"), shards.lengths("target")), budget=4096)
-    checksum = 0
-    for _, (batch, _) in zip(range(BATCHES), batches.stream()):
-        for column in shards.columns:
-            checksum = crc32(np.concatenate(shards.take(batch, column)), checksum)
-    return checksum
 
 
 def watch(peaks: list[float], done: threading.Event) -> None:

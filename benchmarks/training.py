@@ -1,0 +1,237 @@
+"""Training speed beside the peers: target tokens a second, whole epochs of Multi30k English-German, interleaved.
+
+The same model (3+3 layers, width 256, inner 1024, 4 heads, one vocabulary of 8,000, dropout 0.1), the same sentences,
+the same optimiser (Adam) and label smoothing 0.1:
+  regard      bucketed batches, as `regard train --nproc CORES` (one process a core, one thread each) and with threads
+  marian      Hugging Face's MarianMTModel on the very same bucketed batches
+  torch       torch.nn.Transformer on unsorted padded batches with as many target tokens on average
+
+    REGARD_DATA=folder python benchmarks/training.py [--rounds 5] [--batches 40]
+
+`--batches` takes that many batches spread evenly over the epoch; 0 takes all of them. The share of the GEMM limit is
+the model's multiplications at the measured speed over what a large float32 matrix product reaches in the same round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from regard.data import Files, Shards, share
+from regard.models.transformer import TransformerConfig
+from regard.spaces import Words
+from regard.tasks.base import Continue, Objective
+from regard.tasks.translate import PairFeed, Preparation, Vocabularies
+from regard.train.parallel import launch, steady_memory
+from regard.train.settings import TrainConfig
+from regard.train.trainer import Trainer
+from regard.world import World
+
+SHAPE = TransformerConfig(layers=3, width=256, inner=1024, heads=4, dropout=0.1)
+CORES = os.cpu_count() or 1
+
+
+def flop_per_target_token() -> float:
+    """6 multiplications-and-additions a weight that is used, forward and backward, as in performance notes: 45.9 M."""
+    D, F, V = SHAPE.width, SHAPE.inner, 8000
+    encoder, decoder = SHAPE.layers * (4 * D * D + 2 * D * F), SHAPE.layers * (8 * D * D + 2 * D * F)
+    return 6.0 * (encoder + decoder + D * V)
+
+
+def gemm(threads: int) -> float:
+    """GFLOP/s of a float32 matrix product, the best of some."""
+    torch.set_num_threads(threads)
+    a, b = torch.randn(2048, 1024), torch.randn(1024, 2048)
+    best = 0.0
+    for _ in range(8):
+        began = time.perf_counter()
+        a @ b
+        best = max(best, 2 * 2048 * 1024 * 2048 / (time.perf_counter() - began) / 1e9)
+    return best
+
+
+def batches_of(feed: PairFeed, count: int) -> list[np.ndarray]:
+    rows = list(feed.plan(feed.train).epoch(0))
+    return rows if not count else [rows[i] for i in np.linspace(0, len(rows) - 1, count).astype(int)]
+
+
+def ours(folder: Path, count: int, world: World) -> dict[str, float]:
+    """A real trainer, its own step: seconds and target tokens."""
+    steady_memory()
+    vocabularies = Vocabularies.load(folder)
+    feed = PairFeed(
+        Shards.open(folder / "train"), Shards.open(folder / "valid"), vocabularies, tokens=4096, world=world
+    )
+    words = Words(vocabularies.target.size, 0.1)
+    torch.manual_seed(1)
+    objective = Objective(SHAPE.build(words, words), Continue(words))
+    with tempfile.TemporaryDirectory() as run:
+        trainer = Trainer(objective, feed, TrainConfig(steps=10**6), Path(run), world, (), None, 1)
+        taken = [feed.batch(feed.train, share(rows, world.rank, world.size)) for rows in batches_of(feed, count)]
+        trainer.step([(taken[0], {})])  # warm up
+        trainer.progress.tokens = 0
+        world.any(0)
+        began = time.perf_counter()
+        for batch in taken:
+            trainer.step([(batch, {})])
+        seconds = time.perf_counter() - began
+    return {"seconds": seconds, "tokens": trainer.progress.tokens}
+
+
+def marian(folder: Path, count: int) -> dict[str, float]:
+    from transformers import MarianConfig, MarianMTModel
+
+    torch.manual_seed(1)
+    vocabularies = Vocabularies.load(folder)
+    feed = PairFeed(Shards.open(folder / "train"), Shards.open(folder / "valid"), vocabularies, tokens=4096)
+    config = MarianConfig(
+        vocab_size=vocabularies.target.size, d_model=SHAPE.width, encoder_layers=SHAPE.layers,
+        decoder_layers=SHAPE.layers, encoder_attention_heads=SHAPE.heads, decoder_attention_heads=SHAPE.heads,
+        encoder_ffn_dim=SHAPE.inner, decoder_ffn_dim=SHAPE.inner, dropout=SHAPE.dropout, attention_dropout=0.0,
+        activation_dropout=0.0, activation_function="relu", scale_embedding=True, pad_token_id=0, eos_token_id=3,
+        decoder_start_token_id=2, forced_eos_token_id=None, max_position_embeddings=512, use_cache=False,
+    )  # fmt: skip
+    model = MarianMTModel(config).train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    score = nn.CrossEntropyLoss(label_smoothing=0.1, ignore_index=-100)
+
+    def step(batch) -> int:
+        read, wanted, real = batch.target.shifted()
+        labels = wanted.masked_fill(~real, -100)
+        logits = model(
+            input_ids=batch.source.data, attention_mask=batch.source.mask.long(), decoder_input_ids=read.data
+        ).logits
+        score(logits.flatten(0, 1), labels.flatten()).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return int(real.sum())
+
+    taken = [feed.batch(feed.train, rows) for rows in batches_of(feed, count)]
+    step(taken[0])
+    began = time.perf_counter()
+    tokens = sum(step(batch) for batch in taken)
+    return {"seconds": time.perf_counter() - began, "tokens": tokens}
+
+
+class Plain(nn.Module):
+    """torch.nn.Transformer as its tutorial uses it."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.embed, self.places = nn.Embedding(size, SHAPE.width), nn.Embedding(512, SHAPE.width)
+        self.inner = nn.Transformer(
+            SHAPE.width, SHAPE.heads, SHAPE.layers, SHAPE.layers, SHAPE.inner, SHAPE.dropout, batch_first=True
+        )
+        self.readout = nn.Linear(SHAPE.width, size, bias=False)
+
+    def forward(self, source, target):
+        placed = lambda t: self.embed(t.data) * 16 + self.places(torch.arange(t.data.shape[1]))  # noqa: E731
+        causal = nn.Transformer.generate_square_subsequent_mask(target.data.shape[1], dtype=torch.bool)
+        out = self.inner(
+            placed(source), placed(target), tgt_mask=causal, src_key_padding_mask=~source.mask,
+            memory_key_padding_mask=~source.mask, tgt_key_padding_mask=~target.mask,
+        )  # fmt: skip
+        return self.readout(out)
+
+
+def plain(folder: Path, count: int) -> dict[str, float]:
+    torch.manual_seed(1)
+    vocabularies = Vocabularies.load(folder)
+    feed = PairFeed(Shards.open(folder / "train"), Shards.open(folder / "valid"), vocabularies, tokens=4096)
+    model = Plain(vocabularies.target.size).train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9)
+    score = nn.CrossEntropyLoss(label_smoothing=0.1, ignore_index=0)
+    total = len(list(feed.plan(feed.train).epoch(0)))
+    rows = np.random.default_rng(1).permutation(len(feed.train))
+    unsorted = np.array_split(rows, total)
+    chosen = unsorted if not count else [unsorted[i] for i in np.linspace(0, total - 1, count).astype(int)]
+
+    def step(batch) -> int:
+        read, wanted, real = batch.target.shifted()
+        score(model(batch.source, read).flatten(0, 1), wanted.flatten()).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return int(real.sum())
+
+    taken = [feed.batch(feed.train, rows) for rows in chosen]
+    step(taken[0])
+    began = time.perf_counter()
+    tokens = sum(step(batch) for batch in taken)
+    return {"seconds": time.perf_counter() - began, "tokens": tokens}
+
+
+def measure(who: str, folder: Path, count: int) -> float:
+    """Target tokens a second, in fresh processes."""
+    out = folder / f"{who}.json"
+    command = [sys.executable, __file__, "--as", who, "--folder", str(folder), "--batches", str(count)]
+    if who == "regard, a process a core":
+        code = launch(CORES, command)
+    else:
+        code = subprocess.run(command, check=False).returncode
+    assert code == 0, who
+    found = json.loads(out.read_text())
+    return found["tokens"] / found["seconds"]
+
+
+WHO = ["regard, a process a core", "regard, threads", "marian", "torch"]
+
+
+def child(who: str, folder: Path, count: int) -> None:
+    world = World.join()
+    torch.set_num_threads(1 if world.size > 1 else CORES)
+    run = {"marian": marian, "torch": plain}.get(who)
+    found = run(folder, count) if run else ours(folder, count, world)
+    if world.leads:
+        (folder / f"{who}.json").write_text(json.dumps(found))
+    world.leave()
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--batches", type=int, default=40)
+    options.add_argument("--as", dest="who", help=argparse.SUPPRESS)
+    options.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    given = options.parse_args()
+    if given.who:
+        return child(given.who, given.folder, given.batches)
+    data = Path(os.environ["REGARD_DATA"]) / "multi30k"
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        files = Files(train=(f"{data}/train.en", f"{data}/train.de"), valid=(f"{data}/val.en", f"{data}/val.de"))
+        Preparation(files).run(folder)
+        speeds: dict[str, list[float]] = {who: [] for who in WHO}
+        limits = []
+        for _ in range(given.rounds):
+            for who in WHO:
+                speeds[who].append(measure(who, folder, given.batches))
+            limits.append(gemm(CORES))
+    print(f"\n{given.rounds} rounds, target tokens/s: median (smallest to largest)")
+    for who, found in speeds.items():
+        print(f"  {who:26} {statistics.median(found):7.0f} ({min(found):.0f} to {max(found):.0f})")
+    for who in WHO[:2]:
+        for peer in WHO[2:]:
+            ratios = [a / b for a, b in zip(speeds[who], speeds[peer], strict=True)]
+            print(f"  {who} / {peer}: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+        shares = [a * flop_per_target_token() / (b * 1e9) for a, b in zip(speeds[who], limits, strict=True)]
+        print(
+            f"  {who}: {100 * statistics.median(shares):.0f} % of the GEMM limit "
+            f"({statistics.median(limits):.0f} GFLOP/s)"
+        )
+
+
+if __name__ == "__main__":
+    main()

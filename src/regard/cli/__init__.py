@@ -1,0 +1,98 @@
+"""The command line: verbs first, results on stdout, all else on stderr, documented exit codes.
+
+Nothing here imports torch before a verb runs, so that help answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import NoReturn
+
+import click
+from click.shell_completion import shell_complete
+
+import regard
+from regard.cli.averaging import average
+from regard.cli.completing import completion
+from regard.cli.examining import doctor
+from regard.cli.listing import runs
+from regard.cli.looking import look
+from regard.cli.manners import Manners, Verbs, polite
+from regard.cli.outcome import outcome
+from regard.cli.preparing import data
+from regard.cli.recipes import config, new
+from regard.cli.scoring import evaluate
+from regard.cli.showing import demo
+from regard.cli.training import train
+from regard.cli.translating import translate
+from regard.errors import Terminated
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(regard.__version__, message="regard %(version)s")
+@polite(shown=True)
+def cli() -> None:
+    """Sequence models, from the RNN to the Transformer: trained, used and looked into.
+
+    \b
+    Start with either of:
+      regard demo                               train a small translator and look into it
+      regard new mine --task translate          a commented recipe for data of your own
+
+    \b
+    Then:
+      regard train mine.toml train.steps=2000   settings of a recipe are changed as key=value
+      echo "je suis étudiant" | regard translate runs/mine
+
+    \b
+    Exit codes:
+      0  ok                 4  data unusable             69  network or registry not reached
+      1  bug                5  diverged                  74  cannot write
+      2  usage or recipe    6  a threshold was missed   130  interrupted
+      3  model unusable    66  cannot open input        143  terminated
+    """
+
+
+for verb in (demo, new, data, train, evaluate, translate, look, average, runs, config, doctor, completion):
+    cli.add_command(verb)
+
+
+def invoke(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code.
+
+    >>> invoke(["--version"])
+    regard 0.1.0
+    0
+    """
+    if "_REGARD_COMPLETE" in os.environ:
+        return shell_complete(cli, {}, "regard", "_REGARD_COMPLETE", os.environ["_REGARD_COMPLETE"])
+    manners = Manners()
+
+    def command() -> object:
+        # not cli.main: it has exit codes of its own for Ctrl-C and for a closed pipe
+        with cli.make_context("regard", list(arguments), obj=manners) as context:
+            return cli.invoke(context)
+
+    return outcome(command, manners)
+
+
+def main() -> NoReturn:
+    """The program `regard`."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+    signal.signal(signal.SIGTERM, _terminate)
+    code = invoke(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # whoever read us has had enough: what is still buffered must not complain at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise Terminated("terminated")

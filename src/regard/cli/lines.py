@@ -1,0 +1,116 @@
+"""Lines that come in and lines that go out: in order, whole, and as soon as they are there."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from types import FrameType
+from typing import Any, BinaryIO, Self, TextIO
+
+from regard.errors import ConfigError, OutputError, Terminated
+
+BLOCK = 1 << 16
+
+
+def arriving(file: BinaryIO, chunk: int) -> Iterator[list[str]]:
+    """Lists of lines as they arrive, each at most `chunk` long: a line typed is answered before the next is waited for.
+
+    >>> import io
+    >>> list(arriving(io.BytesIO(b"un\\n\\ntrois"), 2))
+    [['un', ''], ['trois']]
+    """
+    from regard.data.lines import lines_of
+
+    rest, number, first = [b""], 1, True
+    while True:
+        block = file.read1(BLOCK)  # type: ignore[attr-defined]
+        if first:
+            block, first = block.removeprefix(b"\xef\xbb\xbf"), False
+        whole, newline, last = block.rpartition(b"\n")
+        if block and not newline:
+            rest.append(block)
+            continue
+        text = b"".join([*rest, whole])
+        rest = [last]
+        if newline or text:
+            for lines in chunks(lines_of(text, "stdin", number), chunk):
+                yield lines
+                number += len(lines)
+        if not block:
+            return
+
+
+def chunks(lines: Iterator[str], chunk: int) -> Iterator[list[str]]:
+    """Lists of `chunk` lines.
+
+    >>> list(chunks(iter("abc"), 2))
+    [['a', 'b'], ['c']]
+    """
+    while part := list(islice(lines, chunk)):
+        yield part
+
+
+class WholeLines:
+    """An output that holds whole lines whenever it is looked at: Ctrl-C waits until a write is through.
+
+    >>> with WholeLines(sys.stdout) as out:
+    ...     out.write(["one", "two"])
+    one
+    two
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self.file = file
+        self._busy = False
+        self._caught = 0
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._catch)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def write(self, lines: Sequence[str]) -> None:
+        """Write lines, all of them, at once."""
+        self._busy = True
+        try:
+            self.file.write("".join(f"{line}\n" for line in lines))
+            self.file.flush()
+        finally:
+            self._busy = False
+        if self._caught:
+            self._stop(self._caught)
+
+    def _catch(self, number: int, frame: FrameType | None) -> None:
+        if self._busy:
+            self._caught = number
+        else:
+            self._stop(number)
+
+    def _stop(self, number: int) -> None:
+        if number == signal.SIGTERM:
+            raise Terminated("terminated; what was written is whole lines")
+        raise KeyboardInterrupt
+
+
+def opened_output(path: Path, source: Path | None) -> TextIO:
+    """A file to write to, opened before any work is done; never the one that is read.
+
+    >>> opened_output(Path("/nowhere/out.txt"), None)
+    Traceback (most recent call last):
+    regard.errors.OutputError: /nowhere/out.txt: cannot be written (No such file or directory)
+    """
+    if source is not None and path.exists() and source.exists() and path.samefile(source):
+        raise ConfigError(f"-o {path} is the file that is read; write to another")
+    try:
+        return path.open("w", encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written ({error.strerror})") from None

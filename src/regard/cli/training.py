@@ -1,0 +1,129 @@
+"""regard train."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from regard.cli.console import Console, Stages
+from regard.cli.manners import json_option, manners, polite, print_json
+from regard.errors import Diverged, Interrupted, ModelError, Terminated
+
+if TYPE_CHECKING:
+    from regard.run import Recipe
+    from regard.train.trainer import Report
+
+
+@click.command()
+@click.argument("recipe", type=click.Path(path_type=Path))
+@click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option("--out", type=click.Path(path_type=Path), help="The run directory.  [default: runs/NAME-OF-RECIPE]")
+@click.option("--fresh", is_flag=True, help="Start anew: what the run directory holds is removed.")
+@click.option("--dry-run", is_flag=True, help="Only tell parameters, memory and time expected.")
+@click.option("--nproc", type=click.IntRange(1), default=1, help="Processes that train together on this machine.")
+@json_option
+@polite()
+def train(
+    recipe: Path, settings: tuple[str, ...], out: Path | None, fresh: bool, dry_run: bool, nproc: int, as_json: bool
+) -> int:
+    """Train by a recipe, or go on where the run stopped.
+
+    RECIPE is a TOML file, or a run directory. The same command again goes on; Ctrl-C writes a checkpoint first.
+
+    \b
+    Examples:
+      regard train mine.toml train.steps=2000 model.layers=3
+      regard train mine.toml --dry-run
+    """
+    chosen, path = chosen_recipe(recipe, settings, out)
+    if dry_run:
+        from regard.cli.expecting import expect
+
+        expect(chosen, path, as_json)
+        return 0
+    if nproc > 1 and "RANK" not in os.environ:
+        from regard.train.parallel import launch
+
+        flags = [flag for flag, given in (("--fresh", fresh), ("--json", as_json), ("-q", manners().quiet)) if given]
+        command = ["train", str(recipe), *settings, "--out", str(path), *flags]
+        return launch(nproc, [sys.executable, "-m", "regard", *command])
+    report = carry_out(chosen, path, fresh)
+    if report is not None and as_json:
+        print_json({"run": str(path), "step": report.step, "reason": report.reason, "best": dict(report.best)})
+    elif report is not None:
+        click.echo(closing(path, report, chosen.train.select))
+    return 0
+
+
+def chosen_recipe(source: Path, settings: tuple[str, ...], out: Path | None) -> tuple[Recipe, Path]:
+    """The recipe and the run directory that a command line names."""
+    from regard.run import Recipe, Run
+
+    if not source.is_dir():
+        return Recipe.read(source, settings), out or Path("runs") / source.stem
+    Run(source).recipe()  # says what is wrong with a directory that is not a run
+    if out is None and source.resolve() != Path.cwd():
+        out = source
+    return Recipe.read(source / "recipe.toml", settings), out or source
+
+
+def carry_out(recipe: Recipe, path: Path, fresh: bool) -> Report | None:
+    """Train, showing how; None on a rank that does not lead."""
+    from regard.cli.watching import Watching
+    from regard.run import Run
+    from regard.train.events import MetricsFile
+    from regard.train.parallel import steady_memory
+    from regard.world import World
+
+    steady_memory()
+    if not fresh:
+        check_trainable(path)
+    world = World.join()
+    console = Console.of_verb() if world.leads else Console(quiet=True)
+    try:
+        with Stages(console) as stages, Watching(console, path, recipe) as watching:
+            if world.leads:
+                fetch(recipe, stages)
+            listeners = (MetricsFile(path), watching)
+            report = Run(path).train(recipe, world=world, listeners=listeners, tell=stages, fresh=fresh)
+    except (Interrupted, Terminated, Diverged) as error:
+        if not world.leads:  # all ranks stop for the same reason; one of them says so
+            raise click.exceptions.Exit(error.exit_code) from None
+        raise
+    except RuntimeError as error:
+        if not world.leads and "gloo" in str(error):  # the leader has gone, and has said why
+            raise click.exceptions.Exit(1) from None
+        raise
+    finally:
+        world.leave()
+    return report if world.leads else None
+
+
+def check_trainable(path: Path) -> None:
+    """An average of checkpoints has no optimiser to go on with."""
+    from regard.train.commit import target
+
+    last = target(path, "last")
+    if last is not None and not (last / "optimizer.safetensors").exists() and (last / "model.safetensors").exists():
+        raise ModelError(f"{path} holds weights without what training needs to go on; use --out for a new run")
+
+
+def fetch(recipe: Recipe, stages: Stages) -> None:
+    """Bring data that lives in a registry, with a bar."""
+    from regard.data.tatoeba import Tatoeba
+
+    if isinstance(recipe.data, Tatoeba):
+        recipe.data.fetch(stages.bytes)
+
+
+def closing(path: Path, report: Report, select: str) -> str:
+    """The last line: how good it became, where it is, what to do next."""
+    names = [name for name in dict.fromkeys((select, "loss", "bleu")) if name in report.best]
+    scores = [f"BLEU {report.best[n]:.1f}" if n == "bleu" else f"{n} {report.best[n]:.3f}" for n in names]
+    early = ", stopped early" if report.reason == "early" else ""
+    said = f"best {', '.join(scores)} at step {report.best['step']:.0f}" if report.best else f"step {report.step}"
+    return f' {said}{early} -> {path}      next: regard translate {path} "..."    regard eval {path}'

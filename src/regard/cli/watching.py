@@ -1,0 +1,182 @@
+"""What training looks like: what is trained on what, a row a validation, a bar with an ETA; the same in log.txt."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from regard.cli.console import Console, Progress, Silent, minutes
+
+if TYPE_CHECKING:
+    from regard.run import Recipe
+    from regard.train.events import Event, Stepped, Validated
+
+MEASURED = 10
+"""updates after which the speed is told"""
+HEAD = " step      loss     ppl   BLEU   lr       grad    tok/s"
+
+
+class Watching:
+    """A listener that shows a run on a console and writes what it shows into the run's log.txt.
+
+    >>> Watching.__name__
+    'Watching'
+    """
+
+    def __init__(self, console: Console, run: Path, recipe: Recipe) -> None:
+        self.console, self.run, self.recipe = console, run, recipe
+        self.step = self.steps = 0
+        self._progress: Progress = Silent()
+        self._recent: list[Stepped] = []
+        self._spoke = self._headed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.console.close()
+
+    def __call__(self, event: Event) -> None:
+        from regard.train import events
+
+        match event:
+            case events.Began():
+                self.began(event)
+            case events.Stepped():
+                self.stepped(event)
+            case events.Validated():
+                self.validated(event)
+            case events.Skipped():
+                self.line(f" step {event.step} was left out: {event.culprit} is not a number")
+            case events.Ended():
+                self.console.close()
+
+    def line(self, text: str) -> None:
+        """Say a line and keep it."""
+        from regard.train.durable import append_line
+
+        self.console.say(text)
+        append_line(self.run / "log.txt", text)
+
+    def began(self, event: Any) -> None:
+        self.step, self.steps = event.step, event.steps
+        for refused in event.refused:
+            self.line(f" warning  {refused}")
+        for line in described(self.run, self.recipe, event.parameters):
+            self.line(line)
+        if event.step:
+            self.line(f" resumed  at step {event.step:,} of {event.steps:,}")
+        if event.step < event.steps:
+            self._progress = self.console.progress("training", event.steps, event.step)
+
+    def stepped(self, event: Stepped) -> None:
+        self.step = event.step
+        self._recent.append(event)
+        self._progress.update(event.step, f"loss {event.loss:.3f}")
+        if len(self._recent) == MEASURED:
+            self.speak()
+
+    def speak(self) -> None:
+        """Tell the speed, once, as soon as it is known."""
+        if self._spoke or not self._recent:
+            return
+        self._spoke = True
+        speed, each = rate(self._recent)
+        self.line(device(speed, (self.steps - self.step) * each))
+
+    def validated(self, event: Validated) -> None:
+        from regard.tasks.translator import printable
+
+        self.speak()
+        if not self._headed:
+            self._headed = True
+            self.line(HEAD)
+        last = self._recent[-1] if self._recent else None
+        row = " ".join(
+            [
+                f" {event.step:<6}",
+                f"{event.metrics['loss']:7.3f}",
+                f"{event.metrics['ppl']:7.1f}",
+                f"{event.metrics['bleu']:6.1f}" if "bleu" in event.metrics else "     -",
+                f"  {last.rate:.1e}" if last else "        -",
+                f" {last.norm:5.2f}" if last else "     -",
+                f" {rate(self._recent)[0]:7,.0f}" if last else "       -",
+            ]
+        )
+        if event.samples:
+            row += f"   {event.samples[0]['source']} -> {event.samples[0]['output']}"
+        self.line(cut_to(printable(row), self.console.width))
+        self._recent = []
+
+
+def cut_to(text: str, width: int) -> str:
+    """A line that fits.
+
+    >>> cut_to("je suis étudiant", 8)
+    'je suis…'
+    """
+    from regard.look.tokens import cut, isolated
+
+    return isolated(cut(text, width))
+
+
+def rate(steps: Sequence[Stepped]) -> tuple[float, float]:
+    """Predictions a second, and seconds a step.
+
+    >>> from regard.train.events import Stepped
+    >>> rate([Stepped(1, 2.0, 1e-3, 1.0, tokens=100, seconds=0.5)])
+    (200.0, 0.5)
+    """
+    seconds = sum(step.seconds for step in steps)
+    return sum(step.tokens for step in steps) / max(seconds, 1e-9), seconds / len(steps)
+
+
+def described(run: Path, recipe: Recipe, parameters: int) -> list[str]:
+    """What learns from what, in two lines."""
+    from regard.data import Shards
+    from regard.tasks.translate import Vocabularies
+
+    train, valid = (len(Shards.open(run / "data" / split)) for split in ("train", "valid"))
+    words = Vocabularies.load(run)
+    sizes = f"{words.source.size:,} shared" if words.joint else f"{words.source.size:,} and {words.target.size:,}"
+    return [
+        f" data     {train:,} train, {valid:,} valid pairs       tokens  {recipe.text.kind} {sizes}",
+        f" model    {shape(recipe)}, {millions(parameters)} parameters",
+    ]
+
+
+def shape(recipe: Recipe) -> str:
+    """The model in a few words."""
+    from regard.config import plain
+
+    model = plain(recipe.model)
+    heads = f" {model['heads']} heads," if "heads" in model else ""
+    layers = f"{model['layers']}" if model["kind"] == "gpt" else f"{model['layers']}+{model['layers']}"
+    return f"{model['kind']} {layers} layers,{heads} width {model['width']}"
+
+
+def millions(count: int) -> str:
+    """A large number as people say it.
+
+    >>> millions(7_600_000), millions(26_152)
+    ('7.6 M', '26,152')
+    """
+    return f"{count / 1e6:.1f} M" if count >= 1_000_000 else f"{count:,}"
+
+
+def peak() -> float:
+    """The most memory this process has had so far, in GiB."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most / (1 << 30 if sys.platform == "darwin" else 1 << 20)
+
+
+def device(speed: float, seconds: float) -> str:
+    """Where it runs, how fast, how long still, with how much memory."""
+    import torch
+
+    threads = torch.get_num_threads()
+    spoken = f"cpu, {threads} thread{'s' if threads > 1 else ''}"
+    return f" device   {spoken}, about {speed:,.0f} tokens/s, ETA {minutes(seconds)}, peak {peak():.1f} GiB"

@@ -1,0 +1,25 @@
+"""How good outputs are: each score with its signature and its interval. Neither torch nor sacrebleu is imported here.
+
+sacrebleu is loaded when something is scored, so that a command that scores nothing does not wait for it.
+"""
+
+from __future__ import annotations
+
+from regard.score.minimum import check_minimum, parse_minimum
+from regard.score.paired import Paired, paired
+from regard.score.score import Score
+from regard.score.surprise import perplexity
+from regard.score.translation import bleu, chrf, ter, tokenised_bleu
+
+__all__ = [
+    "Paired",
+    "Score",
+    "bleu",
+    "check_minimum",
+    "chrf",
+    "paired",
+    "parse_minimum",
+    "perplexity",
+    "ter",
+    "tokenised_bleu",
+]

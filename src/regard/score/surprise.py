@@ -1,0 +1,39 @@
+"""Perplexity: among how many equally likely words a model seems to choose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from regard.errors import DataError
+from regard.score.bootstrap import RESAMPLES, SEED, interval, resampled
+from regard.score.score import Score
+
+LARGEST = 700.0
+"""exp of more is no float"""
+
+
+def perplexity(surprises: Sequence[float], counts: Sequence[int], unit: str = "token") -> Score:
+    """exp(sum of -log p / sum of predictions), from each sentence's sum of -log p (nats) and its predictions.
+
+    Perplexities over different units, or vocabularies, cannot be compared.
+
+    >>> score = perplexity([math.log(2) * 3, math.log(2) * 5], [3, 5])
+    >>> round(score.value, 6), score.signature
+    (2.0, 'unit:token|bs:1000|seed:12345')
+    """
+    if len(surprises) != len(counts):
+        raise DataError(f"there are {len(surprises)} surprises and {len(counts)} counts; each sentence needs both")
+    if sum(counts) < 1:
+        raise DataError(f"there is nothing to score: {len(counts)} sentences with {sum(counts)} predictions")
+    import numpy
+
+    finite = [min(float(s), 1e300) for s in surprises]  # a word held for impossible; 0 x infinity is not a number
+    low, high = interval(resampled(numpy.array([finite, counts], numpy.float64).T, _perplexity))
+    value = _perplexity([math.fsum(finite), sum(counts)])
+    return Score("perplexity", value, low, high, f"unit:{unit}|bs:{RESAMPLES}|seed:{SEED}", len(counts))
+
+
+def _perplexity(sums: list[float]) -> float:
+    surprise, count = sums
+    return math.exp(min(surprise / count, LARGEST)) if count else math.nan  # empty sentences alone say nothing

@@ -1,0 +1,202 @@
+"""regard train: what it shows, how it goes on, how it stops, what it refuses."""
+
+import json
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from regard.run import Run
+from regard.train import checkpoint
+
+
+def test_training_shows_data_model_speed_and_a_row_for_each_validation(tiny, say):
+    told = say("train", tiny)
+    assert told.code == 0
+    lines = told.err.splitlines()
+    assert lines[0] == " data     294 train, 3 valid pairs       tokens  bpe 200 shared"
+    assert lines[1] == " model    transformer 1+1 layers, 2 heads, width 16, 8,768 parameters"
+    assert re.fullmatch(r" device   cpu, 1 thread, about [\d,]+ tokens/s, ETA \d+ s, peak \d\.\d GiB", lines[2])
+    assert lines[3].split() == ["step", "loss", "ppl", "BLEU", "lr", "grad", "tok/s"]
+    assert [line.split()[0] for line in lines[4:]] == ["10", "20", "30"]
+    assert all(" -> " in line for line in lines[4:])
+    assert re.match(r" best loss \d\.\d+, BLEU [\d.]+ at step 30 -> runs/tiny      next: regard translate", told.out)
+    assert Path("runs/tiny/log.txt").read_text(encoding="utf-8") == told.err
+    events = [json.loads(line)["event"] for line in Path("runs/tiny/metrics.jsonl").read_text().splitlines()]
+    assert events.count("validated") == 3
+
+
+def test_the_same_command_again_goes_on_and_more_steps_may_be_asked_for(tiny, say):
+    assert say("train", tiny, "-q").err == ""
+    told = say("train", tiny, "train.steps=40", "--json")
+    assert json.loads(told.out)["step"] == 40
+    assert " resumed  at step 30 of 40\n" in told.err
+    assert json.loads(say("train", "runs/tiny", "--json").out)["step"] == 40
+
+
+def test_going_on_with_another_recipe_is_refused_and_lists_what_differs(trained, tiny, say):
+    told = say("train", tiny, "model.width=32", "--out", trained)
+    assert told.code == 2
+    assert told.err.startswith(
+        f"error: {trained} was started with another recipe: model.width was 16, is 32. Use --out"
+    )
+
+
+def test_fresh_starts_anew_and_never_removes_what_is_not_a_run(tiny, say):
+    assert say("train", tiny, "-q").code == 0
+    assert say("train", tiny, "--fresh", "model.width=8", "train.steps=10", "-q").code == 0
+    assert Run(Path("runs/tiny")).recipe().model.width == 8
+    Path("letters").mkdir()
+    told = say("train", tiny, "--fresh", "--out", "letters")
+    assert (told.code, told.err) == (3, "error: letters is not a run: it has no recipe.toml\n")
+    assert Path("letters").is_dir()
+
+
+def test_a_dry_run_tells_what_to_expect_and_writes_nothing(tiny, say):
+    told = say("train", tiny, "--dry-run", "train.epochs=2", "train.steps=7")
+    assert told.code == 2  # two budgets
+    told = say("train", tiny, "--dry-run")
+    assert told.code == 0
+    assert "8,768 parameters" in told.out
+    assert re.search(
+        r" steps    30 of about \d\.\d\d s, [\d,]+ tokens/s\n memory   \d\.\d GiB at most\n time  ", told.out
+    )
+    assert json.loads(say("train", tiny, "--dry-run", "--json").out)["parameters"] == 8768
+    assert [path.name for path in Path().iterdir()] == ["tiny.toml"]
+
+
+def test_a_dry_run_leaves_a_run_as_it_is(trained, say):
+    before = {path: path.stat().st_mtime_ns for path in trained.rglob("*")}
+    assert say("train", trained, "--dry-run").code == 0
+    assert {path: path.stat().st_mtime_ns for path in trained.rglob("*")} == before
+
+
+def test_an_average_can_be_used_and_not_trained(trained, tiny, say):
+    say("average", trained, "--last", 2, "--out", "mean")
+    told = say("train", "mean")
+    assert told.code == 3
+    assert told.err == "error: mean holds weights without what training needs to go on; use --out for a new run\n"
+
+
+UNKNOWN = "did you mean model.layers (number of stacked layers, in the encoder and in the decoder, now 1)?"
+
+
+def test_an_unknown_setting_says_where_it_was_given(tiny, say):
+    told = say("train", tiny, "model.layer=3")
+    assert told.code == 2
+    assert told.err == f'error: unknown setting "model.layer", given on the command line; {UNKNOWN}\n'
+    tiny.write_text(tiny.read_text().replace("width = 16", "width = 16\nlayer = 2"))
+    assert say("train", tiny).err == f'error: unknown setting "model.layer", in tiny.toml; {UNKNOWN}\n'
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("train.steps=many", "train.steps: expected a whole number, got 'many'"),
+        ("model.heads=3", "model: heads = 3 does not divide width = 16; every head needs an equal share of it"),
+        ("steps", '"steps" is not a setting; write key=value, for example train.steps=100'),
+        ("model.kind=transformr", "model.kind: expected one of transformer, gpt, seq2seq, got 'transformr'; "
+         "did you mean transformer?"),
+        ("decode.beam=0", "decode: beam = 0 must be between 1 (greedy) and 1000"),
+        ("data.count=5", "data: count: expected 100 to 500,000 phrases, got 5"),
+    ],
+)  # fmt: skip
+def test_a_wrong_setting_is_refused_before_any_work(tiny, say, setting, message):
+    told = say("train", tiny, setting)
+    assert (told.code, told.err) == (2, f"error: {message}\n")
+    assert not Path("runs").exists()
+
+
+def test_a_recipe_that_is_not_there_or_not_toml_is_told(tiny, say):
+    told = say("train", "none.toml")
+    assert (told.code, told.err) == (66, "error: cannot open the recipe none.toml: No such file or directory\n")
+    tiny.write_text("steps 3")
+    told = say("train", tiny)
+    assert told.code == 2
+    assert told.err.startswith("error: tiny.toml is not TOML: ")
+    Path("empty").mkdir()
+    assert say("train", "empty").err == "error: empty is not a run: it has no recipe.toml\n"
+
+
+@pytest.mark.parametrize(
+    ("french", "english", "code", "message"),
+    [
+        (b"un\ndeux\n", b"one\n", 4, "a.fr has 2 lines but a.en has 1; sentence pairs need the same number"),
+        (b"", b"", 4, "a.fr and a.en are empty; expected one sentence a line"),
+        (None, b"one\n", 66, "a.fr: there is no such file"),
+        (b"un\n\xe9t\xe9\n", b"one\nsummer\n", 4, "a.fr, line 2: byte 1 (0xe9) is not UTF-8; convert the file, "
+         "for example with: iconv -f LATIN1 -t UTF-8"),
+        (b"un\n\0\n", b"one\ntwo\n", 4, "a.fr, line 2: there is a NUL byte; it looks like a binary or UTF-16 file, "
+         "expected UTF-8 text"),
+    ],
+)  # fmt: skip
+def test_unusable_data_is_named_with_file_and_line(tiny, say, french, english, code, message):
+    for name, content in (("a.fr", french), ("a.en", english)):
+        if content is not None:
+            Path(name).write_bytes(content)
+    tiny.write_text(
+        tiny.read_text().replace('kind = "phrases"\ncount = 300', 'kind = "files"\ntrain = ["a.fr", "a.en"]')
+    )
+    told = say("train", tiny)
+    assert (told.code, told.err.splitlines()[-1]) == (code, f"error: {message}")
+
+
+def test_data_that_was_mended_can_be_trained_in_the_same_place(tiny, say):
+    tiny.write_text(tiny.read_text().replace('kind = "phrases"\ncount = 300', 'kind = "tsv"\ntrain = "none.tsv"'))
+    assert say("train", tiny).code == 66
+    lines = [f"le chat numéro {i}\tcat number {i}\n" for i in range(200)]
+    Path("pairs.tsv").write_text("".join(lines), encoding="utf-8")
+    assert say("train", tiny, "data.train=pairs.tsv", "train.steps=2", "-q").code == 0
+
+
+def test_a_place_that_cannot_be_written_ends_with_74(tiny, say):
+    Path("file").write_text("")
+    told = say("train", tiny, "--out", "file/run")
+    assert told.code == 74
+    assert told.err == "error: file/run: cannot be written (Not a directory)\n"
+
+
+def test_a_loss_that_is_not_a_number_ends_with_5(tiny, say):
+    told = say("train", tiny, "train.schedule.lr=1e38", "train.schedule.warmup=1", "train.clip=0")
+    assert told.code == 5
+    assert re.search(
+        r"error: loss became NaN at step \d+ \(first bad: .+\); there is no checkpoint yet; "
+        r"try train.clip=1.0 or a lower train.schedule.lr\n$",
+        told.err,
+    )
+
+
+def until(path, text):
+    for _ in range(600):
+        if path.exists() and text in path.read_text(encoding="utf-8"):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{text} never came to {path}")
+
+
+@pytest.mark.parametrize(("number", "code", "name"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")])  # fmt: skip
+@pytest.mark.slow
+def test_a_signal_writes_a_checkpoint_and_ends_with_the_documented_code(tiny, start, number, code, name):
+    process = start("train", tiny, "train.steps=1000000", "train.every=500000")
+    until(Path("runs/tiny/log.txt"), "device")
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    step = checkpoint.read(Path("runs/tiny/last")).step
+    last = err.splitlines()[-1]
+    assert last == f"error: {name} at step {step}; the checkpoint is written, run the same command again to go on"
+
+
+@pytest.mark.slow
+def test_two_processes_train_together_and_stop_together(tiny, start):
+    process = start("train", tiny, "--nproc", 2, "--json")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert json.loads(out)["step"] == 30
+    assert err.count(" data  ") == 1
+    process = start("train", tiny, "--nproc", 2, "model.width=32")
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert [line[:60] for line in err.splitlines()] == ["error: runs/tiny was started with another recipe: model.widt"]

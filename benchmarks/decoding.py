@@ -76,11 +76,11 @@ def arguments() -> argparse.Namespace:
 def cases(args: argparse.Namespace) -> list[Case]:
     if args.run is None:
         return [random_case(size) for size in args.size]
-    from regard.run import load
+    from regard.run import Model
 
-    run = load(args.run)
+    run = Model.load(args.run)
     lines = args.input.read_text(encoding="utf-8").splitlines()
-    sources = [ids for ids in run.vocabularies.source.encode_batch(lines) if ids]
+    sources = [[*ids, EOS] for ids in run.vocabularies.source.encode_batch(lines) if ids]
     return [Case(args.run.name, prepare(run.module), to_marian(run.module, run.recipe.model), sources)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from regard.errors import ConfigError, ModelError
 from regard.look import Recording
 from regard.models import PRESETS, ModelConfig
 from regard.models.base import EncoderDecoder, parameters
+from regard.nn.inference import prepare
 from regard.spaces import Words
 from regard.tasks.base import Continue, Objective
 from regard.tasks.translate import PairFeed, Preparation, Tell, TranslateConfig, Vocabularies
@@ -70,6 +72,7 @@ class Recipe:
     def read(cls, path: Path | None, settings: Sequence[str] = ()) -> Recipe:
         """A recipe from a TOML file with settings on top; defaults < preset < file < settings."""
         table = config.override(config.read(path) if path else {}, settings)
+        table["data"] = _expanded(table.get("data", {}))
         model = table.get("model", {})
         if isinstance(model, dict) and "preset" in model:
             name = model.pop("preset")
@@ -94,6 +97,15 @@ class Recipe:
     def spaces(self, vocabularies: Vocabularies) -> tuple[Words, Words]:
         smoothing = self.train.smoothing
         return Words(vocabularies.source.size, smoothing), Words(vocabularies.target.size, smoothing)
+
+
+def _expanded(value: Any) -> Any:
+    """Paths may hold ~ and $VARIABLES."""
+    if isinstance(value, dict):
+        return {key: _expanded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_expanded(item) for item in value]
+    return os.path.expanduser(os.path.expandvars(value)) if isinstance(value, str) else value  # noqa: PTH111
 
 
 @dataclass(frozen=True)
@@ -240,6 +252,7 @@ class Model:
 
     def __init__(self, module: EncoderDecoder, vocabularies: Vocabularies, recipe: Recipe, step: int) -> None:
         self.module, self.vocabularies, self.recipe, self.step = module, vocabularies, recipe, step
+        self.ready = prepare(module)  # the same weights, laid out for use
 
     @classmethod
     def load(cls, path: str | Path) -> Model:
@@ -282,7 +295,7 @@ class Model:
     def translator(self, beam: int | None = None, nbest: int = 1) -> Translator:
         """The translator behind `translate`, for prefixes, constraints and whole files."""
         beam = beam if beam is not None else max(self.recipe.decode.beam, nbest)
-        return Translator(self.module, self.vocabularies, replace(self.recipe.decode, beam=beam, n_best=nbest))
+        return Translator(self.ready, self.vocabularies, replace(self.recipe.decode, beam=beam, n_best=nbest))
 
     def __repr__(self) -> str:
         shape = f"{self.recipe.model.kind}, {parameters(self.module):,} parameters, step {self.step}"
@@ -305,7 +318,7 @@ def record(
     sides = {"source": model.vocabularies.source, "target": model.vocabularies.target}
     tables = {side: tokenizer.vocabulary for side, tokenizer in sides.items()}
     spell = {side: table.__getitem__ for side, table in tables.items()}
-    with tracing(model.module, replace) as trace:
+    with tracing(model.ready, replace) as trace:
         yield Recording(trace, spell)
 
 

@@ -89,6 +89,15 @@ def tracing() -> bool:
     return _here.trace is not None
 
 
+def current() -> Trace | None:
+    """The trace that this thread records into, if somebody records.
+
+    >>> current() is None
+    True
+    """
+    return _here.trace
+
+
 def tap(module: nn.Module, name: str, tensor: Tensor, axes: str) -> Tensor:
     """Show `tensor` to whoever records, and go on with what comes back.
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -88,8 +89,7 @@ def test_a_bug_is_told_in_two_lines_and_its_traceback_is_kept(say, monkeypatch):
     first, second = told.err.splitlines()
     assert first == f"error: this is a bug in regard {regard.__version__} (ZeroDivisionError: oh)"
     kept = second.split("please report it with ")[1].split(",")[0]
-    with open(kept, encoding="utf-8") as file:
-        assert "ZeroDivisionError: oh" in file.read()
+    assert "ZeroDivisionError: oh" in Path(kept).read_text(encoding="utf-8")
 
 
 def test_the_traceback_is_shown_when_asked_for_before_or_after_the_verb(say):

@@ -24,6 +24,8 @@ def test_training_shows_data_model_speed_and_a_row_for_each_validation(tiny, say
     assert all(" -> " in line for line in lines[4:])
     assert re.match(r" best loss \d\.\d+, BLEU [\d.]+ at step 30 -> runs/tiny      next: regard translate", told.out)
     assert Path("runs/tiny/log.txt").read_text(encoding="utf-8") == told.err
+    card = Path("runs/tiny/MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "- data: phrases fr-en. Made by the rules of regard. Licence: MIT\n" in card
     events = [json.loads(line)["event"] for line in Path("runs/tiny/metrics.jsonl").read_text().splitlines()]
     assert events.count("validated") == 3
 
@@ -168,6 +170,16 @@ def test_a_loss_that_is_not_a_number_ends_with_5(tiny, say):
     )
 
 
+def test_a_registry_that_is_not_reached_ends_with_69(tiny, say, monkeypatch):
+    monkeypatch.setenv("REGARD_CACHE", str(Path("cache").absolute()))
+    monkeypatch.setenv("PIP_INDEX_URL", Path("index").absolute().as_uri())
+    monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
+    told = say("train", tiny, 'data={kind = "tatoeba"}')
+    assert told.code == 69
+    assert told.err.startswith("error: tatoeba-fr-en: nmt-0.0.6.tar.gz was not fetched: file://")
+    assert told.err.endswith("the built-in data 'phrases' needs no network.\n")
+
+
 def until(path, text):
     for _ in range(600):
         if path.exists() and text in path.read_text(encoding="utf-8"):
@@ -176,7 +188,9 @@ def until(path, text):
     raise AssertionError(f"{text} never came to {path}")
 
 
-@pytest.mark.parametrize(("number", "code", "name"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("number", "code", "name"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
 @pytest.mark.slow
 def test_a_signal_writes_a_checkpoint_and_ends_with_the_documented_code(tiny, start, number, code, name):
     process = start("train", tiny, "train.steps=1000000", "train.every=500000")

@@ -168,7 +168,9 @@ def as_somebody_else() -> Iterator[None]:
         os.seteuid(user)
 
 
-@pytest.mark.parametrize("content", [b"plain text\n", gzip.compress(b"some text\n" * 100)[:-9]])
+@pytest.mark.parametrize(
+    "content", [b"plain text\n", gzip.compress(b"some text\n" * 100)[:-9]], ids=["not gzip", "cut off"]
+)
 def test_a_broken_packed_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "text.gz"
     with pytest.raises(DataError) as caught:

@@ -120,12 +120,15 @@ def test_a_beam_as_wide_as_the_space_finds_the_best_sentence_that_covers_its_sou
     model, source = attentive
     one, beta = alone(source, 0), 0.7
     (found,) = run(model, one, Beam(V**3, power(1.0), n_best=3, coverage=beta), 3)
-    values = {}
-    for sentence, log in every_sentence(model, one, 3).items():
+    values, logs = {}, every_sentence(model, one, 3)
+    for length in (1, 2, 3):
+        group = [s for s in logs if len(s) == length]
         with record(model) as trace:
-            model(one, Tokens.of([[SOS, *sentence[:-1]]]))
-        weights_TS = trace.find("*.cross.weights")[-1].data[0].mean(0)
-        values[sentence] = log / len(sentence) + beta * float(weights_TS.sum(0).clamp(max=1).log().sum())
+            many = one.select(torch.zeros(len(group), dtype=torch.long))
+            model(many, Tokens.of([[SOS, *s[:-1]] for s in group]))
+        covered = trace.find("*.cross.weights")[-1].data.mean(1).sum(1).clamp(max=1).log().sum(1)
+        for s, penalty in zip(group, covered.tolist(), strict=True):
+            values[s] = logs[s] / length + beta * penalty
     wanted = sorted(values, key=lambda s: -values[s])[:3]
     assert [h.tokens for h in found] == wanted
     assert all(abs(h.value - values[s]) < 1e-5 for h, s in zip(found, wanted, strict=True))

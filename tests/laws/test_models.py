@@ -72,6 +72,7 @@ def test_an_empty_source_gives_numbers(animal):
     model, _ = animal
     source = Tokens.of([[4, 5], [], [6]])
     assert model(source, TARGET).isfinite().all()
+    assert model(Tokens.of([[], [], []]), TARGET).isfinite().all()
 
 
 @torch.no_grad()

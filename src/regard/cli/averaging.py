@@ -14,9 +14,7 @@ from regard.errors import ModelError, OutputError
 
 @click.command(short_help="Average a run's newest checkpoints.")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option(
-    "--last", type=click.IntRange(1), default=5, show_default=True, help="How many of the newest checkpoints."
-)
+@click.option("--last", type=click.IntRange(1), default=5, show_default=True, help="How many checkpoints.")
 @click.option("--out", type=click.Path(path_type=Path), help="The new model directory.  [default: RUN-average]")
 @polite()
 def average(run: Path, last: int, out: Path | None) -> None:

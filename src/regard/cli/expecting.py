@@ -42,7 +42,7 @@ class Expected:
 
 def expect(recipe: Recipe, path: Path, as_json: bool) -> None:
     """Tell what training by this recipe would take; the run directory is not touched."""
-    from regard.cli.training import fetch
+    from regard.cli.choosing import fetch
     from regard.run import Run
 
     with tempfile.TemporaryDirectory() as folder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from types import FrameType
@@ -56,6 +57,7 @@ def chunks(lines: Iterator[str], chunk: int) -> Iterator[list[str]]:
 class WholeLines:
     """An output that holds whole lines whenever it is looked at: Ctrl-C waits until a write is through.
 
+    >>> import sys
     >>> with WholeLines(sys.stdout) as out:
     ...     out.write(["one", "two"])
     one
@@ -101,16 +103,28 @@ class WholeLines:
         raise KeyboardInterrupt
 
 
-def opened_output(path: Path, source: Path | None) -> TextIO:
+@contextmanager
+def opened_output(path: Path, source: Path | None) -> Iterator[TextIO]:
     """A file to write to, opened before any work is done; never the one that is read.
 
-    >>> opened_output(Path("/nowhere/out.txt"), None)
+    >>> with opened_output(Path("/nowhere/out.txt"), None):
+    ...     pass
     Traceback (most recent call last):
     regard.errors.OutputError: /nowhere/out.txt: cannot be written (No such file or directory)
     """
     if source is not None and path.exists() and source.exists() and path.samefile(source):
         raise ConfigError(f"-o {path} is the file that is read; write to another")
     try:
-        return path.open("w", encoding="utf-8", newline="\n")
+        file = path.open("w", encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written ({error.strerror})") from None
+    try:
+        yield file
+    except BaseException:
+        with suppress(OSError):  # what went wrong first is what is told
+            file.close()
+        raise
+    try:
+        file.close()
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror})") from None

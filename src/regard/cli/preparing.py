@@ -43,7 +43,7 @@ def prepare(recipe: Path, settings: tuple[str, ...], out: Path | None) -> None:
       regard data prepare mine.toml
       regard data prepare mine.toml text.size=4000 --out runs/small
     """
-    from regard.cli.training import chosen_recipe, fetch
+    from regard.cli.choosing import chosen_recipe, fetch
     from regard.run import Run
 
     chosen, path = chosen_recipe(recipe, settings, out)
@@ -69,7 +69,7 @@ def stats(recipe: Path, settings: tuple[str, ...], as_json: bool) -> None:
       regard data stats mine.toml
       regard data stats mine.toml filter.ratio=2 --json
     """
-    from regard.cli.training import chosen_recipe, fetch
+    from regard.cli.choosing import chosen_recipe, fetch
     from regard.run import Run
 
     chosen, path = chosen_recipe(recipe, settings, None)

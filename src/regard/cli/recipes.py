@@ -127,7 +127,7 @@ def show(recipe: Path, settings: tuple[str, ...], as_json: bool) -> None:
       regard config show mine.toml model.preset=transformer-tiny
       regard config show runs/demo --json
     """
-    from regard.cli.training import chosen_recipe
+    from regard.cli.choosing import chosen_recipe
     from regard.config import dump, plain
 
     chosen, _ = chosen_recipe(recipe, settings, None)

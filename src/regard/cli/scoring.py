@@ -24,9 +24,7 @@ CHUNK = 256
 
 @click.command("eval")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option(
-    "--data", nargs=2, type=click.Path(path_type=Path), metavar="SOURCE TARGET", help="Two files to score on."
-)
+@click.option("--data", nargs=2, type=click.Path(path_type=Path), metavar="SOURCE TARGET", help="Two files.")
 @click.option("--split", type=click.Choice(["test", "valid"]), help="A split of the recipe's data.  [default: test]")
 @click.option("--min", "wanted", multiple=True, metavar="SCORE=NUMBER", help="Exit with 6 if a score is worse.")
 @click.option("--beam", type=int, help="Hypotheses kept; 1 is greedy.  [default: the recipe's]")

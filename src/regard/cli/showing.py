@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from regard.cli.console import Console
+from regard.cli.console import Console, Stages
 from regard.cli.manners import polite
 
 
@@ -25,4 +25,21 @@ def demo(out: Path) -> None:
     """
     from regard.demo import run_demo
 
-    run_demo(out, Console.of_verb())
+    console = Console.of_verb()
+    with Stages(console) as stages:
+        run_demo(out, Announcer(console), stages.bytes)
+
+
+class Announcer:
+    """A console whose bar goes away as soon as something is said: what follows may have a bar of its own.
+
+    >>> Announcer(Console(quiet=True)).say("unheard")
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def say(self, text: str) -> None:
+        """One line."""
+        self.console.close()
+        self.console.say(text)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from regard.cli.card import write_card
+from regard.cli.choosing import chosen_recipe, fetch
 from regard.cli.console import Console, Stages
 from regard.cli.manners import json_option, manners, polite, print_json
 from regard.errors import Diverged, Interrupted, ModelError, Terminated
@@ -59,18 +61,6 @@ def train(
     return 0
 
 
-def chosen_recipe(source: Path, settings: tuple[str, ...], out: Path | None) -> tuple[Recipe, Path]:
-    """The recipe and the run directory that a command line names."""
-    from regard.run import Recipe, Run
-
-    if not source.is_dir():
-        return Recipe.read(source, settings), out or Path("runs") / source.stem
-    Run(source).recipe()  # says what is wrong with a directory that is not a run
-    if out is None and source.resolve() != Path.cwd():
-        out = source
-    return Recipe.read(source / "recipe.toml", settings), out or source
-
-
 def carry_out(recipe: Recipe, path: Path, fresh: bool) -> Report | None:
     """Train, showing how; None on a rank that does not lead."""
     from regard.cli.watching import Watching
@@ -85,7 +75,7 @@ def carry_out(recipe: Recipe, path: Path, fresh: bool) -> Report | None:
     world = World.join()
     console = Console.of_verb() if world.leads else Console(quiet=True)
     try:
-        with Stages(console) as stages, Watching(console, path, recipe) as watching:
+        with Stages(console) as stages, Watching(console, path, recipe, world.size) as watching:
             if world.leads:
                 fetch(recipe, stages)
             listeners = (MetricsFile(path), watching)
@@ -100,7 +90,10 @@ def carry_out(recipe: Recipe, path: Path, fresh: bool) -> Report | None:
         raise
     finally:
         world.leave()
-    return report if world.leads else None
+    if not world.leads:
+        return None
+    write_card(path, recipe, report)
+    return report
 
 
 def check_trainable(path: Path) -> None:
@@ -110,14 +103,6 @@ def check_trainable(path: Path) -> None:
     last = target(path, "last")
     if last is not None and not (last / "optimizer.safetensors").exists() and (last / "model.safetensors").exists():
         raise ModelError(f"{path} holds weights without what training needs to go on; use --out for a new run")
-
-
-def fetch(recipe: Recipe, stages: Stages) -> None:
-    """Bring data that lives in a registry, with a bar."""
-    from regard.data.tatoeba import Tatoeba
-
-    if isinstance(recipe.data, Tatoeba):
-        recipe.data.fetch(stages.bytes)
 
 
 def closing(path: Path, report: Report, select: str) -> str:

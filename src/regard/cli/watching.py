@@ -26,8 +26,8 @@ class Watching:
     'Watching'
     """
 
-    def __init__(self, console: Console, run: Path, recipe: Recipe) -> None:
-        self.console, self.run, self.recipe = console, run, recipe
+    def __init__(self, console: Console, run: Path, recipe: Recipe, processes: int = 1) -> None:
+        self.console, self.run, self.recipe, self.processes = console, run, recipe, processes
         self.step = self.steps = 0
         self._progress: Progress = Silent()
         self._recent: list[Stepped] = []
@@ -55,10 +55,10 @@ class Watching:
                 self.console.close()
 
     def line(self, text: str) -> None:
-        """Say a line and keep it."""
+        """Say a line, as much of it as fits, and keep it whole."""
         from regard.train.durable import append_line
 
-        self.console.say(text)
+        self.console.say(cut_to(text, self.console.width))
         append_line(self.run / "log.txt", text)
 
     def began(self, event: Any) -> None:
@@ -85,7 +85,7 @@ class Watching:
             return
         self._spoke = True
         speed, each = rate(self._recent)
-        self.line(device(speed, (self.steps - self.step) * each))
+        self.line(device(speed, (self.steps - self.step) * each, self.processes))
 
     def validated(self, event: Validated) -> None:
         from regard.tasks.translator import printable
@@ -108,7 +108,7 @@ class Watching:
         )
         if event.samples:
             row += f"   {event.samples[0]['source']} -> {event.samples[0]['output']}"
-        self.line(cut_to(printable(row), self.console.width))
+        self.line(printable(row))
         self._recent = []
 
 
@@ -173,10 +173,10 @@ def peak() -> float:
     return most / (1 << 30 if sys.platform == "darwin" else 1 << 20)
 
 
-def device(speed: float, seconds: float) -> str:
+def device(speed: float, seconds: float, processes: int = 1) -> str:
     """Where it runs, how fast, how long still, with how much memory."""
     import torch
 
     threads = torch.get_num_threads()
-    spoken = f"cpu, {threads} thread{'s' if threads > 1 else ''}"
+    spoken = f"cpu, {f'{processes} x ' if processes > 1 else ''}{threads} thread{'s' if threads > 1 else ''}"
     return f" device   {spoken}, about {speed:,.0f} tokens/s, ETA {minutes(seconds)}, peak {peak():.1f} GiB"

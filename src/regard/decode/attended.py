@@ -14,7 +14,7 @@ from torch import Tensor
 from regard.errors import ConfigError
 from regard.models.base import EncoderDecoder
 from regard.sequence import Padded, Rows, Tokens
-from regard.trace import Record, Trace, _here, record
+from regard.trace import Record, Trace, current, record
 
 PATTERN = "*.cross.weights"
 
@@ -34,7 +34,7 @@ class Attention:
     @contextmanager
     def watch(self) -> Iterator[None]:
         """What is shown in here is looked at; a record around it still sees everything."""
-        outer = _here.trace
+        outer = current()
         if outer is not None:
             before = len(outer.records)
             yield

@@ -63,7 +63,7 @@ class DecodeConfig:
     no_repeat: int = 0
     """no sequence of this many tokens is said twice; 0 allows all"""
     exact: bool = False
-    """bit-equal outputs whatever the batch: each source is decoded alone, as slowly as batches of one"""
+    """bit-equal outputs whatever the batch: each source is decoded alone, about four times slower than in 32s"""
 
     def __post_init__(self) -> None:
         _within("beam", self.beam, 1, WIDEST, f"must be between 1 (greedy) and {WIDEST}")

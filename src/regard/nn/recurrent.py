@@ -37,6 +37,8 @@ class LSTM(nn.Module):
         return (like.new_zeros(like.shape[0], self.rnn.hidden_size),) * 2
 
     def forward(self, x: Padded, state: LSTMState) -> tuple[Tensor, LSTMState]:
+        if not x.data.shape[1]:
+            return x.data.new_zeros(len(x), 0, self.rnn.hidden_size), state
         if tracing():
             return unroll(self._step, x.data, x.mask, state)
         start = (state[0][None], state[1][None])

@@ -1,0 +1,215 @@
+"""regard translate: a line out for each line in, whatever happens."""
+
+import json
+import shutil
+import signal
+import time
+
+import pytest
+
+import regard
+from regard.cli.lines import arriving
+
+
+@pytest.fixture(scope="module")
+def model(trained):
+    return regard.load(trained)
+
+
+TEXTS = ["je suis étudiant", "", "nous mangeons", "  ", "le chat"]
+
+
+def test_stdin_goes_to_stdout_in_order_and_empty_lines_stay(trained, model, say):
+    told = say("translate", trained, typed="\n".join(TEXTS).encode())
+    assert (told.code, told.err) == (0, "")
+    assert told.out.split("\n") == [*model.translate(TEXTS), ""]
+    assert told.out.split("\n")[1] == told.out.split("\n")[3] == ""
+
+
+def test_no_line_in_gives_no_line_out(trained, say):
+    assert say("translate", trained, typed=b"").out == ""
+
+
+def test_windows_line_ends_and_a_byte_order_mark_change_nothing(trained, say):
+    plain = say("translate", trained, typed=b"je suis\nle chat\n").out
+    assert say("translate", trained, typed=b"\xef\xbb\xbfje suis\r\nle chat\r\n").out == plain
+
+
+def test_texts_are_translated_as_they_are_given(trained, model, say):
+    assert say("translate", trained, "le chat", "je suis").out == "".join(
+        f"{line}\n" for line in model.translate(["le chat", "je suis"])
+    )
+
+
+def test_a_file_goes_to_a_file(trained, model, say, tmp_path):
+    lines = [f"le chat {i}" if i % 7 else "" for i in range(600)]  # more than are translated at once
+    source, target = tmp_path / "a.fr", tmp_path / "a.en"
+    source.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    told = say("translate", trained, "-i", source, "-o", target, "--beam", 1)
+    assert (told.code, told.out, told.err) == (0, "", "")
+    assert target.read_text(encoding="utf-8").split("\n") == [*model.translate(lines, beam=1), ""]
+
+
+def test_the_n_best_lines_begin_with_the_number_of_their_source(trained, model, say):
+    told = say("translate", trained, "--nbest", 2, "--scores", typed=b"je suis\n\nle chat\n")
+    rows = [line.split("\t") for line in told.out.splitlines()]
+    assert [row[0] for row in rows] == ["1", "1", "2", "3", "3"]
+    best = model.translate(["le chat"], nbest=2)[0]
+    assert [row[2] for row in rows[3:]] == [t.text for t in best]
+    assert [float(row[1]) for row in rows[3:]] == pytest.approx([t.score for t in best], abs=1e-3)
+
+
+def test_json_has_all_of_a_translation(trained, say):
+    row = json.loads(say("translate", trained, "le chat", "--json").out)
+    assert (row["line"], row["source"]) == (1, "le chat")
+    assert set(row["translations"][0]) == {"text", "value", "score", "tokens", "complete"}
+
+
+def test_a_prefix_begins_and_words_that_must_appear_do(trained, say):
+    assert say("translate", trained, "le chat", "--prefix", "I am").out.startswith("I am")
+    assert "student" in say("translate", trained, "le chat", "--must", "student").out
+
+
+def test_unknown_characters_are_translated_too(trained, say):
+    told = say("translate", trained, typed="漢字 🙂 \u202e\x07\n".encode())
+    assert (told.code, told.out.count("\n")) == (0, 1)
+
+
+def test_control_characters_and_bidi_marks_never_come_out(trained, say):
+    told = say("translate", trained, "le chat", "--prefix", "a\u202eb\x1b[2J")
+    assert told.code == 0
+    assert not {"\u202e", "\x1b"} & set(told.out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--beam", "0"], 2, "beam = 0 must be between 1 (greedy) and 1000"),
+        (["--beam", "1000000"], 2, "beam = 1000000 must be between 1 (greedy) and 1000"),
+        (["--nbest", "0"], 2, "n_best = 0 must be between 1 and 1000"),
+        (["--beam", "2", "--nbest", "3"], 2, "n_best = 3 is more than beam = 2; a beam finds no more than that"),
+        (["--must", "student " * 60], 4, "source 0: its constraints need 182 tokens with <EOS>, but at most 54 may be "
+         "said; raise the limit, or ask for fewer words"),
+        (["-i", "none.fr"], 2, "give either texts or -i, not both"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_is_told(trained, say, arguments, code, message):
+    told = say("translate", trained, "le chat", *arguments)
+    assert (told.code, told.out, told.err) == (code, "", f"error: {message}\n")
+
+
+def test_a_model_that_is_not_there_is_told(say, trained, tmp_path):
+    told = say("translate", "runs/none", "x")
+    assert (told.code, told.err) == (3, "error: runs/none is not a run: there is no such directory\n")
+    told = say("translate", tmp_path, "x")
+    assert (told.code, told.err) == (3, f"error: {tmp_path} is not a run: it has no recipe.toml\n")
+    shutil.copy(trained / "recipe.toml", tmp_path)
+    told = say("translate", tmp_path, "x")
+    assert (told.code, told.err) == (3, f"error: {tmp_path} has no finished checkpoint; train it first\n")
+
+
+def test_a_damaged_checkpoint_is_refused(say, trained, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(trained, run, symlinks=True)
+    weights = (run / "best").resolve() / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    told = say("translate", run, "x")
+    assert told.code == 3
+    assert "model.safetensors" in told.err and "this checkpoint is damaged, use another" in told.err
+
+
+def test_a_file_that_cannot_be_opened_ends_with_66(trained, say):
+    told = say("translate", trained, "-i", "none.fr")
+    assert (told.code, told.err) == (66, "error: none.fr: there is no such file\n")
+
+
+def test_what_is_not_utf8_is_told_by_line_and_what_came_before_is_out(trained, say):
+    told = say("translate", trained, typed=b"le chat\n\xff\n")
+    assert told.code == 4
+    assert told.err.startswith("error: stdin, line 2: byte 1 (0xff) is not UTF-8; convert the file")
+
+
+def test_a_place_that_cannot_be_written_ends_with_74_before_the_model_is_read(say, tmp_path):
+    (tmp_path / "file").write_text("")
+    told = say("translate", "runs/none", "x", "-o", tmp_path / "file" / "out")
+    assert (told.code, told.err) == (74, f"error: {tmp_path}/file/out: cannot be written (Not a directory)\n")
+
+
+def test_a_full_disk_ends_with_74(trained, say):
+    told = say("translate", trained, "le chat", "-o", "/dev/full")
+    assert told.code == 74
+    assert told.err == "error: cannot write: No space left on device; 0 lines are written\n"
+
+
+def test_the_file_that_is_read_is_never_written(trained, say, tmp_path):
+    file = tmp_path / "a"
+    file.write_text("le chat\n")
+    told = say("translate", trained, "-i", file, "-o", file)
+    assert (told.code, told.err) == (2, f"error: -o {file} is the file that is read; write to another\n")
+    assert file.read_text() == "le chat\n"
+
+
+def test_a_text_longer_than_a_sentence_can_be_is_told_by_its_line(trained, say):
+    told = say("translate", trained, typed=b"le chat\n" + b"le chat " * 3000)
+    assert told.code == 4
+    assert told.err.startswith("error: line 2 has ")
+    assert told.err.endswith(" tokens; at most 4,096 can be translated at once: put one sentence on a line\n")
+
+
+def test_a_text_longer_than_the_learned_positions_is_told(tiny, say):
+    few = ("train.steps=2", "task.scored=0")
+    assert say("train", tiny, "model.positions=learned", "model.longest=64", *few, "-q").code == 0
+    told = say("translate", "runs/tiny", "zzz " * 200)
+    assert told.code == 4
+    assert told.err.startswith("error: a text of ")
+    assert told.err.endswith(
+        " tokens is longer than the 64 places this model has learned; split it, or train with a larger model.longest\n"
+    )
+
+
+def test_lines_are_given_as_they_arrive():
+    parts = [b"un\nde", b"ux\n", b"trois"]
+
+    class Slow:
+        def read1(self, size):
+            return parts.pop(0) if parts else b""
+
+    assert list(arriving(Slow(), 10)) == [["un"], ["deux"], ["trois"]]
+
+
+def test_a_closed_pipe_ends_quietly(trained, start, tmp_path):
+    source = tmp_path / "a.fr"
+    source.write_text("le chat\n" * 20_000)
+    with source.open() as lines:
+        process = start("translate", trained, "--beam", "1", stdin=lines)
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(60) == 0
+    assert process.stderr.read() == ""
+
+
+def test_ctrl_c_in_the_middle_of_a_file_leaves_whole_lines(trained, model, start, tmp_path):
+    source, target = tmp_path / "a.fr", tmp_path / "a.en"
+    source.write_text("le chat\n" * 50_000)
+    process = start("translate", trained, "--beam", "1", "-i", source, "-o", target)
+    while not (target.exists() and target.stat().st_size):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    written = target.read_text(encoding="utf-8")
+    line = model.translate("le chat", beam=1)
+    assert set(written.removesuffix("\n").split("\n")) == {line}
+    assert written.endswith("\n")
+    done = written.count("\n")
+    assert 0 < done < 50_000
+    assert err.splitlines()[-1] == f"error: interrupted after {done:,} lines; what was written is whole lines"
+
+
+def test_progress_without_a_terminal_is_lines_with_an_eta(trained, say, tmp_path, monkeypatch):
+    monkeypatch.setattr("regard.cli.console.Ticker.__init__.__defaults__", (0, 0.0))
+    source = tmp_path / "a.fr"
+    source.write_text("le chat\n" * 3)
+    told = say("translate", trained, "-i", source)
+    assert told.err == " translating  3/3  100%  00:00 < 00:00\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Protocol
@@ -29,9 +29,15 @@ class Voice(Protocol):
     def say(self, text: str) -> None: ...
 
 
-def run_demo(out: Path, console: Voice, fetching: Callable[[int, int], None] | None = None) -> None:
+def run_demo(
+    out: Path,
+    console: Voice,
+    fetching: Callable[[int, int], None] | None = None,
+    settings: Sequence[str] = (),
+) -> None:
     """Fetch, train, score, translate, draw, and say what to try next; running it again goes on where it stopped."""
-    settings = _data(console, fetching)
+    if not any(setting.startswith("data") for setting in settings):
+        settings = [*_data(console, fetching), *settings]
     with as_file(files(regard) / "demo.toml") as recipe:
         cores = os.cpu_count() or 1
         command = [sys.executable, "-m", "regard", "train", str(recipe), *settings, "--out", str(out)]
@@ -75,7 +81,8 @@ def _score(model: Model, console: Voice) -> None:
     console.say(f" {len(sources):,} held-out sentences, none of them in training in either language:")
     for measured in (score.bleu(outputs, references), score.chrf(outputs, references)):
         interval = f"{measured.low:.1f} to {measured.high:.1f}"
-        console.say(f"   {measured.name:5} {measured.value:5.1f}   (95 %: {interval})   {measured.signature}")
+        name = {"bleu": "BLEU", "chrf": "chrF"}[measured.name]
+        console.say(f"   {name:5} {measured.value:5.1f}   (95 %: {interval})   {measured.signature}")
     console.say("")
     for source, output, reference in list(zip(sources, outputs, references, strict=True))[:SHOWN]:
         console.say(f"   {source}  ->  {output}" + ("" if output == reference else f"   (reference: {reference})"))

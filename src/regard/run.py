@@ -68,10 +68,22 @@ class Recipe:
     seed: int = 1
     """another seed, another run"""
 
+    def __post_init__(self) -> None:
+        if self.model.kind == "gpt":
+            raise ConfigError('model.kind = "gpt" reads no source, so it cannot translate; use transformer or seq2seq')
+        # two vocabularies may have the same size, so the model itself cannot tell
+        if self.model.kind == "transformer" and self.model.tie == "all" and not self.task.joint:
+            raise ConfigError(
+                'model.tie = "all" needs one vocabulary for both sides, and task.joint = false makes two; '
+                'use model.tie = "target"'
+            )
+        if self.train.select == "bleu" and not self.task.scored:
+            raise ConfigError('train.select = "bleu" needs sentences to score; task.scored = 0 asks for none')
+
     @classmethod
     def read(cls, path: Path | None, settings: Sequence[str] = ()) -> Recipe:
         """A recipe from a TOML file with settings on top; defaults < preset < file < settings."""
-        table = config.override(config.read(path) if path else {}, settings)
+        table = config.override(_without_budget(config.read(path), settings) if path else {}, settings)
         table["data"] = _expanded(table.get("data", {}))
         model = table.get("model", {})
         if isinstance(model, dict) and "preset" in model:
@@ -106,6 +118,16 @@ def _expanded(value: Any) -> Any:
     if isinstance(value, list):
         return [_expanded(item) for item in value]
     return os.path.expanduser(os.path.expandvars(value)) if isinstance(value, str) else value  # noqa: PTH111
+
+
+def _without_budget(table: config.Table, settings: Sequence[str]) -> config.Table:
+    """A budget that is given on top replaces the file's, whatever it is counted in."""
+    names = {"steps", "epochs", "minutes"}
+    asked = {setting.partition("=")[0].strip() for setting in settings}
+    train = table.get("train")
+    if isinstance(train, dict) and asked & {f"train.{name}" for name in names}:
+        return {**table, "train": {key: value for key, value in train.items() if key not in names}}
+    return table
 
 
 @dataclass(frozen=True)
@@ -197,8 +219,9 @@ class Run:
         if self.prepared(recipe):
             return
         folder = self.path / "data"
-        for old in self.path.glob("tokenizer*.json"):  # never beside shards that another one wrote
-            old.unlink()
+        for place in (self.path, folder):  # never beside shards that another one wrote
+            for old in place.glob("tokenizer*.json"):
+                old.unlink()
         counts = recipe.preparation().run(folder, *([tell] if tell else []))
         write_text_atomically(folder / "counts.json", json.dumps(counts, indent=1) + "\n")
         for file in folder.glob("tokenizer*.json"):
@@ -208,6 +231,7 @@ class Run:
         """Whether tokenizers and shards are there, made by the settings of this recipe."""
         folder = self.path / "data"
         ready = (folder / "valid").exists() and (folder / "train").exists() and any(self.path.glob("tokenizer*.json"))
+        ready = ready and not any(folder.glob("tokenizer*.json"))  # one that still lies there was on its way
         return ready and dict(Shards.open(folder / "train").about) == recipe.preparation().identity()
 
     def vocabularies(self) -> Vocabularies:

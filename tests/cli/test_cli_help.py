@@ -79,7 +79,9 @@ def test_regard_alone_shows_its_help(say):
     assert "regard demo" in told.err
 
 
-def test_a_bug_is_told_in_two_lines_and_its_traceback_is_kept(say, monkeypatch):
+def test_a_bug_is_told_in_two_lines_and_its_traceback_is_kept(say, monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
     def broken():
         raise ZeroDivisionError("oh")
 

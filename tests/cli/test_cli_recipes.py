@@ -18,10 +18,10 @@ def here(tmp_path, monkeypatch):
 def test_a_new_recipe_explains_every_line_and_can_be_read(say):
     told = say("new", "mine", "--source-lang", "de", "--target-lang", "nl")
     assert (told.code, told.out) == (0, "mine.toml\n")
-    assert "data/mine/train.de" in told.err
+    assert "data/train.de" in told.err
     text = Path("mine.toml").read_text(encoding="utf-8")
     recipe = Recipe.read(Path("mine.toml"))
-    assert recipe.data.train == ("data/mine/train.de", "data/mine/train.nl")
+    assert recipe.data.train == ("data/train.de", "data/train.nl")
     assert recipe.model.layers == 3
     for line in text.splitlines()[1:]:
         if line and not line.startswith("["):
@@ -47,7 +47,7 @@ def test_a_recipe_is_never_overwritten(say):
 def test_training_a_new_recipe_without_data_says_which_file_is_missing(say):
     say("new", "mine")
     told = say("train", "mine.toml")
-    assert (told.code, told.err) == (66, "error: data/mine/train.fr: there is no such file\n")
+    assert (told.code, told.err) == (66, "error: data/train.source: there is no such file\n")
 
 
 def test_config_show_prints_a_recipe_that_gives_the_same_back(tiny, say):

@@ -57,8 +57,6 @@ def test_fresh_starts_anew_and_never_removes_what_is_not_a_run(tiny, say):
 
 
 def test_a_dry_run_tells_what_to_expect_and_writes_nothing(tiny, say):
-    told = say("train", tiny, "--dry-run", "train.epochs=2", "train.steps=7")
-    assert told.code == 2  # two budgets
     told = say("train", tiny, "--dry-run")
     assert told.code == 0
     assert "8,768 parameters" in told.out
@@ -67,6 +65,14 @@ def test_a_dry_run_tells_what_to_expect_and_writes_nothing(tiny, say):
     )
     assert json.loads(say("train", tiny, "--dry-run", "--json").out)["parameters"] == 8768
     assert [path.name for path in Path().iterdir()] == ["tiny.toml"]
+
+
+def test_a_budget_on_the_command_line_replaces_the_recipes(tiny, say):
+    shown = json.loads(say("config", "show", tiny, "train.epochs=2", "--json").out)
+    assert "steps" not in shown["train"] and shown["train"]["epochs"] == 2.0
+    told = say("train", tiny, "train.epochs=2", "train.steps=7")
+    message = "train: give one of steps, epochs and minutes, not several (steps = 7, epochs = 2.0)"
+    assert (told.code, told.err) == (2, f"error: {message}\n")
 
 
 def test_a_dry_run_leaves_a_run_as_it_is(trained, say):

@@ -62,7 +62,7 @@ def test_what_the_concordance_names_exists():
         assert (ROOT / test).is_file(), row
 
 
-def test_every_public_name_is_documented_with_an_example():
+def test_every_public_name_is_documented():
     silent = []
     for path in sorted((ROOT / "src" / "regard").rglob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -79,3 +79,10 @@ def test_a_recipe_says_on_top_how_it_is_run():
     for recipe in recipes:
         first = recipe.read_text(encoding="utf-8").splitlines()[0]
         assert first.startswith("# ") and f"regard train {recipe.relative_to(ROOT)}" in first
+
+
+def test_every_name_that_users_import_has_an_example():
+    import regard
+
+    for name in regard.__all__:
+        assert ">>>" in (getattr(regard, name).__doc__ or regard.Model.__doc__), name

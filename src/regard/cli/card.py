@@ -49,7 +49,12 @@ def write_card(run: Path, recipe: Recipe, report: Report) -> None:
 
 
 def origin(recipe: Recipe) -> str:
-    """Where the data is from, and whom to credit."""
+    """Where the data is from, and whom to credit.
+
+    >>> from regard.run import Recipe
+    >>> origin(Recipe.read(None, ["data.kind=phrases", "model.preset=transformer-tiny"]))
+    'phrases fr-en. Made by the rules of regard. Licence: MIT'
+    """
     from regard.data.phrases import Phrases
     from regard.data.tatoeba import Tatoeba
 

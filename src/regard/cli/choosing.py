@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 
 def chosen_recipe(source: Path, settings: tuple[str, ...], out: Path | None) -> tuple[Recipe, Path]:
-    """The recipe and the run directory that a command line names."""
+    """The recipe and the run directory that a command line names.
+
+    >>> chosen_recipe(Path("none.toml"), (), None)
+    Traceback (most recent call last):
+    regard.errors.InputError: cannot open the recipe none.toml: No such file or directory
+    """
     from regard.run import Recipe, Run
 
     if not source.is_dir():
@@ -22,7 +27,12 @@ def chosen_recipe(source: Path, settings: tuple[str, ...], out: Path | None) -> 
 
 
 def fetch(recipe: Recipe, stages: Stages) -> None:
-    """Bring data that lives in a registry, with a bar."""
+    """Bring data that lives in a registry, with a bar.
+
+    >>> from regard.cli.console import Console
+    >>> from regard.run import Recipe
+    >>> fetch(Recipe.read(None, ["data.kind=phrases", "model.preset=transformer-tiny"]), Stages(Console(quiet=True)))
+    """
     from regard.data.tatoeba import Tatoeba
 
     if isinstance(recipe.data, Tatoeba):

@@ -65,13 +65,21 @@ def doctor(as_json: bool) -> int:
 
 
 def python() -> Finding:
-    """The interpreter."""
+    """The interpreter.
+
+    >>> python().ok
+    True
+    """
     ok = sys.version_info >= (3, 11)
     return Finding("python", ok, platform.python_version(), "regard needs Python 3.11 or newer", needed=True)
 
 
 def torch() -> Finding:
-    """Whether torch is there and can multiply."""
+    """Whether torch is there and can multiply.
+
+    >>> torch().ok
+    True
+    """
     try:
         import torch
 
@@ -82,7 +90,11 @@ def torch() -> Finding:
 
 
 def threads() -> Finding:
-    """How many cores there are, and how many torch uses."""
+    """How many cores there are, and how many torch uses.
+
+    >>> threads().found.endswith("cores")
+    True
+    """
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     try:
         import torch
@@ -94,7 +106,11 @@ def threads() -> Finding:
 
 
 def memory() -> Finding:
-    """Memory that is free for us."""
+    """Memory that is free for us.
+
+    >>> memory().name
+    'memory'
+    """
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) / (1 << 20)
@@ -104,7 +120,11 @@ def memory() -> Finding:
 
 
 def disk() -> Finding:
-    """Room where runs go."""
+    """Room where runs go.
+
+    >>> disk().found.endswith("GiB free here")
+    True
+    """
     free = shutil.disk_usage(Path.cwd()).free / (1 << 30)
     return Finding("disk", free >= ENOUGH_DISK, f"{free:.1f} GiB free here", "make room, or use --out elsewhere")
 
@@ -145,7 +165,11 @@ def registry() -> Finding:
 
 
 def compiler() -> Finding:
-    """Whether train.compile can work."""
+    """Whether train.compile can work.
+
+    >>> compiler().remedy
+    'only train.compile=true needs one'
+    """
     names = filter(None, (os.environ.get("CXX"), "c++", "g++", "clang++"))
     found = next((path for name in names if (path := shutil.which(name))), None)
     return Finding("compiler", found is not None, found or "no C++ compiler", "only train.compile=true needs one")

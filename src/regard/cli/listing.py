@@ -74,7 +74,11 @@ def summary(path: Path) -> dict[str, Any]:
 
 
 def state_of(path: Path) -> dict[str, Any]:
-    """What the newest checkpoint says of itself; nothing if there is none."""
+    """What the newest checkpoint says of itself; nothing if there is none.
+
+    >>> state_of(Path("nowhere"))
+    {}
+    """
     from regard.train.commit import target
 
     try:
@@ -86,7 +90,12 @@ def state_of(path: Path) -> dict[str, Any]:
 
 
 def checked(path: Path) -> Path:
-    """A path that is a run."""
+    """A path that is a run.
+
+    >>> checked(Path("runs/none"))
+    Traceback (most recent call last):
+    regard.errors.ModelError: runs/none is not a run: there is no such directory
+    """
     if not (path / "recipe.toml").is_file():
         why = "it has no recipe.toml" if path.is_dir() else "there is no such directory"
         raise ModelError(f"{path} is not a run: {why}")
@@ -124,7 +133,11 @@ def show(run: Path, as_json: bool) -> None:
 
 
 def validations(run: Path) -> list[dict[str, Any]]:
-    """The rows of metrics.jsonl that are validations."""
+    """The rows of metrics.jsonl that are validations.
+
+    >>> validations(Path("nowhere"))
+    []
+    """
     from regard.train.durable import read_lines
 
     if not (run / "metrics.jsonl").exists():
@@ -134,7 +147,11 @@ def validations(run: Path) -> list[dict[str, Any]]:
 
 
 def environment(run: Path) -> dict[str, Any]:
-    """What the run was made with."""
+    """What the run was made with.
+
+    >>> environment(Path("nowhere"))
+    {}
+    """
     path = run / "environment.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 

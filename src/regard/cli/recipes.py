@@ -30,11 +30,13 @@ STARTING: dict[str, Any] = {
 @click.command(short_help="Write a commented recipe.")
 @click.argument("name")
 @click.option("--task", type=click.Choice(["translate"]), default="translate", show_default=True, help="What is asked.")
-@click.option("--source-lang", default="fr", show_default=True, help="The language that is read; ends file names.")
-@click.option("--target-lang", default="en", show_default=True, help="The language that is written.")
+@click.option("--source-lang", default="source", show_default=True, help="The language that is read.")
+@click.option("--target-lang", default="target", show_default=True, help="The language that is written.")
 @polite()
 def new(name: str, task: str, source_lang: str, target_lang: str) -> None:
     """Write a recipe in which every line is explained, and say where the data goes.
+
+    The languages end the names of the files: data/train.de and data/train.en.
 
     \b
     Examples:
@@ -42,7 +44,7 @@ def new(name: str, task: str, source_lang: str, target_lang: str) -> None:
       regard new news --source-lang de --target-lang en
     """
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
-    folder = Path("data") / path.stem
+    folder = Path("data")
     text = commented(folder, source_lang, target_lang)
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -52,13 +54,18 @@ def new(name: str, task: str, source_lang: str, target_lang: str) -> None:
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror})") from None
     say = Console.of_verb().say
-    say(f"sentence i of {folder}/train.{source_lang} is translated by line i of {folder}/train.{target_lang}")
+    say(f"line i of {folder}/train.{target_lang} is the translation of line i of {folder}/train.{source_lang}")
     say(f"next: regard data stats {path}    regard train {path} --dry-run    regard train {path}")
     click.echo(str(path))
 
 
 def commented(folder: Path, source: str, target: str) -> str:
-    """A recipe with the documentation of each setting beside it; a setting at its default is commented out."""
+    """A recipe with the documentation of each setting beside it; a setting at its default is commented out.
+
+    >>> print(*commented(Path("data"), "de", "en").splitlines()[5:7], sep="\\n")
+    kind = "files"                      # two aligned files for each split
+    train = ["data/train.de", "data/train.en"]  # the source file and the target file to learn from
+    """
     from regard.run import Recipe
 
     kinds = {"data": "files", "model": "transformer", "train.optimizer": "adam", "train.schedule": "inverse-sqrt"}

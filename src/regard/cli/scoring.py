@@ -98,7 +98,11 @@ def translated(translator: Translator, sources: list[str]) -> list[str]:
 
 
 def compared(outputs: list[str], references: list[str]) -> list[Score]:
-    """BLEU, chrF and TER."""
+    """BLEU, chrF and TER.
+
+    >>> [score.name for score in compared(["a b c d"], ["a b c d"])]
+    ['bleu', 'chrf', 'ter']
+    """
     from regard import score
 
     return [metric(outputs, references) for metric in (score.bleu, score.chrf, score.ter)]
@@ -117,7 +121,13 @@ def surprise(translator: Translator, sources: list[str], references: list[str]) 
 
 
 def table(run: Path, step: int, name: str, scores: list[Score]) -> str:
-    """The scores for people; the loss is the logarithm of the perplexity."""
+    """The scores for people; the loss is the logarithm of the perplexity.
+
+    >>> from regard.score import Score
+    >>> print(table(Path("runs/a"), 1000, "test", [Score("bleu", 27.3, 26.4, 28.2, "nrefs:1", n=1000)]))
+    runs/a at step 1,000 on test, 1,000 sentences
+    BLEU         27.30  (95 %: 26.40 to 28.20)    nrefs:1
+    """
     import math
 
     lines = [f"{run} at step {step:,} on {name}, {scores[0].n:,} sentences"]

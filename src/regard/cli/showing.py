@@ -11,9 +11,10 @@ from regard.cli.manners import polite
 
 
 @click.command(short_help="Train, score and look into a small translator.")
+@click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("runs/demo"), show_default=True, help="Its run.")
 @polite()
-def demo(out: Path) -> None:
+def demo(settings: tuple[str, ...], out: Path) -> None:
     """Train a small translator, score it, translate, draw its attention, say what to try next.
 
     French to English, with sentences of Tatoeba, or with made-up ones where there is no network; some minutes.
@@ -21,13 +22,13 @@ def demo(out: Path) -> None:
     \b
     Examples:
       regard demo
-      regard demo --out runs/first
+      regard demo train.minutes=1 --out runs/first
     """
     from regard.demo import run_demo
 
     console = Console.of_verb()
     with Stages(console) as stages:
-        run_demo(out, Announcer(console), stages.bytes)
+        run_demo(out, Announcer(console), stages.bytes, settings)
 
 
 class Announcer:

@@ -97,7 +97,10 @@ def carry_out(recipe: Recipe, path: Path, fresh: bool) -> Report | None:
 
 
 def check_trainable(path: Path) -> None:
-    """An average of checkpoints has no optimiser to go on with."""
+    """An average of checkpoints has no optimiser to go on with.
+
+    >>> check_trainable(Path("nowhere"))
+    """
     from regard.train.commit import target
 
     last = target(path, "last")
@@ -106,7 +109,13 @@ def check_trainable(path: Path) -> None:
 
 
 def closing(path: Path, report: Report, select: str) -> str:
-    """The last line: how good it became, where it is, what to do next."""
+    """The last line: how good it became, where it is, what to do next.
+
+    >>> from regard.train.trainer import Report
+    >>> report = Report(2000, "done", {"loss": 1.5, "bleu": 24.6, "step": 2000.0})
+    >>> closing(Path("runs/a"), report, "bleu").split("  ")[0]
+    ' best BLEU 24.6, loss 1.500 at step 2000 -> runs/a'
+    """
     names = [name for name in dict.fromkeys((select, "loss", "bleu")) if name in report.best]
     scores = [f"BLEU {report.best[n]:.1f}" if n == "bleu" else f"{n} {report.best[n]:.3f}" for n in names]
     early = ", stopped early" if report.reason == "early" else ""

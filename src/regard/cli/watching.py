@@ -149,7 +149,12 @@ def described(run: Path, recipe: Recipe, parameters: int) -> list[str]:
 
 
 def shape(recipe: Recipe) -> str:
-    """The model in a few words."""
+    """The model in a few words.
+
+    >>> from regard.run import Recipe
+    >>> shape(Recipe.read(None, ["data.kind=phrases", "model.preset=transformer-tiny"]))
+    'transformer 4+4 layers, 4 heads, width 128'
+    """
     from regard.config import plain
 
     model = plain(recipe.model)
@@ -168,13 +173,21 @@ def millions(count: int) -> str:
 
 
 def peak() -> float:
-    """The most memory this process has had so far, in GiB."""
+    """The most memory this process has had so far, in GiB.
+
+    >>> peak() > 0
+    True
+    """
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most / (1 << 30 if sys.platform == "darwin" else 1 << 20)
 
 
 def device(speed: float, seconds: float, processes: int = 1) -> str:
-    """Where it runs, how fast, how long still, with how much memory."""
+    """Where it runs, how fast, how long still, with how much memory.
+
+    >>> device(9800.0, 840.0).split(", about ")[1].split(", peak")[0]
+    '9,800 tokens/s, ETA 14 min'
+    """
     import torch
 
     threads = torch.get_num_threads()

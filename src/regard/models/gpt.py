@@ -45,10 +45,14 @@ class GPTConfig:
     """places that the learned positions have"""
 
     def __post_init__(self) -> None:
+        if min(self.layers, self.width, self.heads, self.longest) < 1:
+            raise ConfigError("layers, width, heads and longest must be at least 1")
         if self.width % self.heads:
             raise ConfigError(
                 f"heads = {self.heads} does not divide width = {self.width}; every head needs an equal share of it"
             )
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"dropout = {self.dropout} must be at least 0 and below 1")
 
     def build(self, source: Space, target: Space) -> EncoderDecoder:
         """A language model with fresh weights; there is nothing to read, so `source` is not used."""

@@ -42,6 +42,8 @@ class Seq2SeqConfig:
     def __post_init__(self) -> None:
         if min(self.layers, self.width) < 1:
             raise ConfigError(f"layers = {self.layers} and width = {self.width} must be at least 1")
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"dropout = {self.dropout} must be at least 0 and below 1")
 
     def build(self, source: Space, target: Space) -> EncoderDecoder:
         """A model with fresh weights that reads `source` and says `target`."""
@@ -61,7 +63,8 @@ class LSTMEncoder(Encoder):
     def __init__(self, config: Seq2SeqConfig, space: Space) -> None:
         super().__init__()
         self.reverse, self.dropout = config.reverse, nn.Dropout(config.dropout)
-        self.embed, self.stack = space.embed(config.width), StackedLSTM([config.width] * (config.layers + 1))
+        self.embed = space.embed(config.width)
+        self.stack = StackedLSTM([config.width] * (config.layers + 1), config.dropout)
 
     def forward(self, source: Tokens) -> Memory:
         source = unpacked(source).reversed() if self.reverse else unpacked(source)

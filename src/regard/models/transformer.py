@@ -108,6 +108,8 @@ NORMS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": Pre
 
 
 class EncoderLayer(Layer):
+    """Self-attention, then the feed-forward network, each with its residual and norm."""
+
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         norm, width = NORMS[config.norm], config.width
@@ -169,6 +171,8 @@ class Entrance(nn.Module):
 
 
 class TransformerEncoder(Encoder):
+    """The source, read at once: every place sees every other."""
+
     def __init__(self, config: TransformerConfig, space: Space) -> None:
         super().__init__()
         self.embed, self.entrance = space.embed(config.width), Entrance(config)
@@ -194,6 +198,8 @@ class Seen(Rows):
 
 
 class TransformerDecoder(Decoder):
+    """The target, each place seeing itself, what was said before, and the whole source."""
+
     def __init__(self, config: TransformerConfig, space: Space) -> None:
         super().__init__()
         self.width, self.heads = config.width, config.heads

@@ -16,7 +16,7 @@ import torch
 from regard.config import plain
 from regard.data import Batches, Filter, Pair, PairSource, Position, RowLengths, Shards, ShardWriter, clean, share
 from regard.data import encode as encoded
-from regard.errors import ConfigError
+from regard.errors import ConfigError, DataError
 from regard.sequence import PAD, Tokens
 from regard.tasks.base import Batch
 from regard.text import Dropout, Tokenizer, TokenizerConfig
@@ -131,9 +131,17 @@ class Preparation:
         if "valid" in self.data.splits() or split not in ("train", "valid"):
             yield from self.data.pairs(split)
             return
+        read = kept = 0
         for pair in self.data.pairs("train"):
+            read += 1
             if _apart(pair[0], self.task.held_out) == (split == "valid"):
+                kept += 1
                 yield pair
+        if not kept:
+            raise DataError(
+                f"none of the {read:,} pairs falls to {split} when a share of {self.task.held_out} is kept apart for "
+                "validation; name files for data.valid, or change task.held_out"
+            )
 
     def vocabularies(self, tell: Tell = _silent) -> Vocabularies:
         """Tokenizers trained on the training pairs: on all of them, or on evenly spaced ones if there are very many."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,7 +52,7 @@ class TrainConfig:
     """checkpoints that stay, besides the best"""
     patience: int = 0
     """stop after so many validations without improvement; 0: never"""
-    select: str = "loss"
+    select: Literal["loss", "ppl", "bleu"] = "loss"
     """the score that calls a checkpoint the best"""
     on_nan: Literal["stop", "skip"] = "stop"
     """what to do when a gradient is not a number: stop, or leave the update out"""
@@ -66,6 +67,12 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ConfigError(f"{name} = {value} must be at least {least}")
+        for name in ("epochs", "minutes"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ConfigError(f"{name} = {value} must be above 0")
+        if self.clip is not None and not self.clip >= 0:
+            raise ConfigError(f"clip = {self.clip} must be at least 0 (0: gradients are not shortened)")
         for name in ("smoothing", "ema"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} = {getattr(self, name)} must be at least 0 and below 1")

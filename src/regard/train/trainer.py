@@ -7,6 +7,7 @@ and a run that was stopped goes on bit for bit.
 
 from __future__ import annotations
 
+import copy
 import math
 import signal
 import time
@@ -191,7 +192,11 @@ class Trainer:
     def not_a_number(self, batches: Sequence[Batch]) -> None:
         """Before the update: weights and the optimiser's memory are still good."""
         step = self.progress.step
-        name = next((culprit(self.objective, b, self.seed_of(step)) for b in batches if len(b)), "loss")
+        with self.precision():
+            found = [culprit(self.objective, batch, self.seed_of(step)) for batch in batches if len(batch)]
+        # only one of the batches may be bad; the others find no module, just the gradient that it spoilt
+        modules = [name for name in found if name != "loss" and not name.startswith("gradient of ")]
+        name = next(iter([*modules, *found]), "loss")
         if self.config.on_nan == "skip":
             return self.tell(Skipped(step, name))
         good = checkpoint.newest(self.run).checkpoint
@@ -208,7 +213,7 @@ class Trainer:
             self.objective.eval()
             metrics, samples = self.validate()
         value, before = metrics[self.config.select], progress.best.get(self.config.select)
-        better = before is None or (value < before if self.config.select == "loss" else value > before)
+        better = before is None or (value > before if self.config.select == "bleu" else value < before)
         progress.stale = 0 if better else progress.stale + 1
         progress.drops = drops(self.config.schedule, progress.drops, progress.stale)
         if better:
@@ -256,7 +261,7 @@ class Trainer:
         if self.ema:
             groups["trained"] = weights(self.objective.model)
             with self.averaged():
-                groups["model"] = {name: t.clone() for name, t in weights(self.objective.model).items()}
+                groups["model"] = copy.deepcopy(weights(self.objective.model))  # tied names stay one tensor
         else:
             groups["model"] = weights(self.objective.model)
         state = {**vars(self.progress), "processes": self.world.size, "threads": torch.get_num_threads()}

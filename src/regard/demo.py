@@ -36,11 +36,12 @@ def run_demo(
     settings: Sequence[str] = (),
 ) -> None:
     """Fetch, train, score, translate, draw, and say what to try next; running it again goes on where it stopped."""
-    if not any(setting.startswith("data") for setting in settings):
+    begun = (out / "recipe.toml").exists()  # with whatever data there was then
+    if not begun and not any(setting.startswith("data") for setting in settings):
         settings = [*_data(console, fetching), *settings]
     with as_file(files(regard) / "demo.toml") as recipe:
         cores = os.cpu_count() or 1
-        command = [sys.executable, "-m", "regard", "train", str(recipe), *settings, "--out", str(out)]
+        command = [sys.executable, "-m", "regard", "train", str(out if begun else recipe), *settings, "--out", str(out)]
         _follow(launch(min(cores, 4), command))
     model = Model.load(out)
     _score(model, console)

@@ -88,7 +88,7 @@ class Recipe:
         model = table.get("model", {})
         if isinstance(model, dict) and "preset" in model:
             name = model.pop("preset")
-            if name not in PRESETS:
+            if not isinstance(name, str) or name not in PRESETS:
                 raise ConfigError(f'model.preset: there is no "{name}"; there are {", ".join(PRESETS)}')
             table["model"] = {**config.plain(PRESETS[name].config), **model}
         try:
@@ -241,7 +241,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Validation:
-    """Loss, perplexity, and the scores of translations of the first validation sentences."""
+    """Loss, perplexity, and the scores of translations of some validation sentences."""
 
     objective: Objective
     feed: PairFeed
@@ -250,7 +250,9 @@ class Validation:
 
     def __call__(self) -> tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]:
         metrics = surprise(self.objective, self.feed, self.feed.world)
-        rows = np.arange(min(self.task.scored, len(self.feed.held_out)))
+        size = len(self.feed.held_out)
+        # from all over: many files begin with their shortest sentences
+        rows = np.arange(size) if size <= self.task.scored else np.arange(self.task.scored) * size // self.task.scored
         if not len(rows):
             return metrics, ()
         bleu, samples = torch.zeros(()), []
@@ -264,6 +266,19 @@ class Validation:
             samples = [{"source": a, "output": b, "reference": c} for a, b, c in told][: self.task.samples]
         # all ranks decide the same from the same numbers
         return {**metrics, "bleu": float(self.feed.world.sum({"bleu": bleu})["bleu"])}, samples
+
+
+def _best_or_newest(run: Path) -> checkpoint.Checkpoint:
+    """The best checkpoint of a run if it is whole, else the newest that is."""
+    try:
+        found = checkpoint.best(run)
+    except ModelError:
+        found = None
+    newest = checkpoint.newest(run) if found is None else checkpoint.Found(found, ())
+    if newest.checkpoint is None:
+        why = f": {newest.refused[0]}" if newest.refused else "; train it first"
+        raise ModelError(f"{run} has no finished checkpoint{why}")
+    return newest.checkpoint
 
 
 class Model:
@@ -282,13 +297,11 @@ class Model:
     def load(cls, path: str | Path) -> Model:
         """The best checkpoint of a run, else its newest good one; or one checkpoint inside a run."""
         at = Path(path)
-        run = at.parents[1] if at.parent.name == "checkpoints" else at.parent if at.name in ("best", "last") else at
+        run = at
+        if not (at / "recipe.toml").exists():  # a run may itself be called "best", or lie in "checkpoints"
+            run = at.parents[1] if at.parent.name == "checkpoints" else at.parent if at.name in ("best", "last") else at
         recipe = Run(run).recipe()
-        found = checkpoint.read(at) if run != at else checkpoint.best(run) or checkpoint.newest(run).checkpoint
-        if found is None:
-            refused = checkpoint.newest(run).refused
-            why = f": {refused[0]}" if refused else "; train it first"
-            raise ModelError(f"{run} has no finished checkpoint{why}")
+        found = checkpoint.read(at) if run != at else _best_or_newest(run)
         vocabularies = Vocabularies.load(run)
         module = recipe.build(vocabularies)
         load_weights(module, found.tensors("model"), str(found.path))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -119,10 +120,11 @@ class Preparation:
 
     def run(self, folder: Path, tell: Tell = _silent) -> Mapping[str, Counter[str]]:
         """Write tokenizers, and the shards of train and valid, into `folder`; the counts of what was dropped why."""
-        vocabularies = self.vocabularies(tell)
+        pairs, characters = self._size(tell)
+        vocabularies = self.vocabularies(characters, tell)
         counts = {}
-        for split in ("train", "valid"):
-            counts[split] = self._write(split, vocabularies, folder / split, tell)
+        for split, total in (("train", pairs), ("valid", 0)):
+            counts[split] = self._write(split, vocabularies, folder / split, partial(tell, total=total))
         vocabularies.save(folder)
         return counts
 
@@ -143,15 +145,19 @@ class Preparation:
                 "validation; name files for data.valid, or change task.held_out"
             )
 
-    def vocabularies(self, tell: Tell = _silent) -> Vocabularies:
+    def _size(self, tell: Tell) -> tuple[int, int]:
+        """Training pairs and characters: what follows can then say how long it will take."""
+        pairs = characters = 0
+        for source, target in self.pairs("train"):
+            pairs, characters = pairs + 1, characters + len(source) + len(target)
+            if not pairs % 50_000:
+                tell("reading", pairs, total=0)
+        return pairs, characters
+
+    def vocabularies(self, characters: int, tell: Tell = _silent) -> Vocabularies:
         """Tokenizers trained on the training pairs: on all of them, or on evenly spaced ones if there are very many."""
-        characters = 0
-        for i, (source, target) in enumerate(self.pairs("train")):
-            characters += len(source) + len(target)
-            if not i % 50_000:
-                tell("reading", i, 0)
         stride = max(1, -(-characters // SAMPLE))
-        tell("tokenizer", 0, 0)
+        tell("tokenizer", 0, total=0)
 
         def lines(*sides: int) -> Iterator[str]:
             for pair in islice(self.pairs("train"), 0, None, stride):
@@ -163,7 +169,9 @@ class Preparation:
             return Vocabularies(both, both)
         return Vocabularies(Tokenizer.train(lines(0), self.text), Tokenizer.train(lines(1), self.text))
 
-    def _write(self, split: str, vocabularies: Vocabularies, folder: Path, tell: Tell) -> Counter[str]:
+    def _write(
+        self, split: str, vocabularies: Vocabularies, folder: Path, tell: Callable[[str, int], None]
+    ) -> Counter[str]:
         counts: Counter[str] = Counter()
         columns = {"source": vocabularies.source.size, "target": vocabularies.target.size}
         # validation keeps what training would drop as a repetition: it is asked as it is
@@ -173,7 +181,7 @@ class Preparation:
             encode = vocabularies.source.encode_batch, vocabularies.target.encode_batch
             for rows in encoded(pairs, *encode, rules, counts):
                 writer.append(rows)
-                tell(f"encoding {split}", counts["read"], 0)
+                tell(f"encoding {split}", counts["read"])
         return counts
 
 

@@ -68,10 +68,10 @@ class Translator:
         the number of the first text, for messages.
         """
         ids = self.vocabularies.source.encode_batch([text.strip() for text in texts])
-        for number, row in enumerate(ids):
-            if len(row) > LONGEST:
+        for number, words in enumerate(ids):
+            if len(words) > LONGEST:
                 raise DataError(
-                    f"line {first_line + number} has {len(row):,} tokens; at most {LONGEST:,} can be translated at "
+                    f"line {first_line + number} has {len(words):,} tokens; at most {LONGEST:,} can be translated at "
                     "once: put one sentence on a line"
                 )
         found: list[list[Translation]] = [[EMPTY] for _ in texts]

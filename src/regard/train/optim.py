@@ -13,7 +13,14 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from regard.errors import ModelError
+from regard.errors import ConfigError, ModelError
+
+
+def _check_adam(betas: tuple[float, float], eps: float) -> None:
+    if not all(0 <= beta < 1 for beta in betas):
+        raise ConfigError(f"betas = {list(betas)} must each be at least 0 and below 1")
+    if not eps >= 0:
+        raise ConfigError(f"eps = {eps} must be at least 0")
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,9 @@ class Adam:
     """how slowly the means of the gradient and of its square move"""
     eps: float = 1e-9
     """added to the root of the second mean"""
+
+    def __post_init__(self) -> None:
+        _check_adam(self.betas, self.eps)
 
     def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         return torch.optim.Adam(groups, lr=0.0, betas=self.betas, eps=self.eps, fused=True)
@@ -52,6 +62,11 @@ class AdamW:
     decay: float = 0.01
     """share of each matrix that is taken away a step, times the learning rate"""
 
+    def __post_init__(self) -> None:
+        _check_adam(self.betas, self.eps)
+        if not self.decay >= 0:
+            raise ConfigError(f"decay = {self.decay} must be at least 0")
+
     def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         decayed = [{**group, "weight_decay": self.decay if group["matrices"] else 0.0} for group in groups]
         return torch.optim.AdamW(decayed, lr=0.0, betas=self.betas, eps=self.eps, fused=True)
@@ -69,6 +84,10 @@ class SGD:
     """Robbins and Monro 1951"""
     momentum: float = 0.0
     """share of the last update that is kept"""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.momentum < 1:
+            raise ConfigError(f"momentum = {self.momentum} must be at least 0 and below 1")
 
     def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         return torch.optim.SGD(groups, lr=0.0, momentum=self.momentum, fused=True)

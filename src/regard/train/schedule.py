@@ -31,6 +31,10 @@ class Noam:
     factor: float = 1.0
     """multiplies everything"""
 
+    def __post_init__(self) -> None:
+        if self.width < 1 or not self.factor > 0:
+            raise ConfigError(f"width = {self.width} must be at least 1 and factor = {self.factor} above 0")
+
     def rate(self, step: int, steps: int, drops: int = 0) -> float:
         return self.factor * self.width**-0.5 * min(step**-0.5, step * max(self.warmup, 1) ** -1.5)
 
@@ -132,6 +136,10 @@ class Plateau:
 
     def __post_init__(self) -> None:
         _positive(self.lr)
+        if self.patience < 1 or not 0 < self.factor < 1:
+            raise ConfigError(
+                f"patience = {self.patience} must be at least 1 and factor = {self.factor} above 0 and below 1"
+            )
 
     def rate(self, step: int, steps: int, drops: int = 0) -> float:
         return self.lr * self.factor**drops * min(1.0, step / max(self.warmup, 1))

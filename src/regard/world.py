@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+PATIENCE = timedelta(hours=12)
+"""how long ranks wait for one another: the leader may prepare much data alone. A rank that dies is noticed at once"""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class World:
         if not dist.is_initialized():
             backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
             meeting, rank = os.environ.get("REGARD_MEETING", "env://"), int(os.environ["RANK"])
-            dist.init_process_group(backend, init_method=meeting, rank=rank, world_size=size)
+            dist.init_process_group(backend, init_method=meeting, rank=rank, world_size=size, timeout=PATIENCE)
         return cls(dist.get_rank(), dist.get_world_size())
 
     @property

@@ -15,7 +15,7 @@ from regard.spaces import Words
 from regard.tasks.base import Batch, Continue, Objective
 from regard.tasks.copying import Copying
 from regard.train import checkpoint
-from regard.train.events import Event, Stepped
+from regard.train.events import Event, Stepped, TensorBoard
 from regard.train.optim import SGD, AdamW, OptimizerConfig
 from regard.train.schedule import Constant, Plateau
 from regard.train.settings import TrainConfig
@@ -66,7 +66,8 @@ def test_averaged_weights_are_the_exponential_mean_and_the_trained_ones_go_on(tm
     for steps in range(1, 6):
         train(objective(), Copying(), replace(config, steps=steps), tmp_path)
         for name, now in kept(tmp_path).tensors("trained").items():
-            means[name] = 0.8 * means.get(name, first[name]) + 0.2 * now
+            share = min(0.8, (1 + steps) / (10 + steps))  # the first, random weights are soon forgotten
+            means[name] = share * means.get(name, first[name]) + (1 - share) * now
     for name, tensor in kept(tmp_path).tensors("model").items():
         torch.testing.assert_close(tensor, means[name], rtol=1e-5, atol=1e-6)
 
@@ -137,3 +138,16 @@ def test_dropout_between_layers_is_in_the_encoder_too() -> None:
     model = Seq2SeqConfig(layers=2, width=8, dropout=0.3).build(Words(8), Words(8))
     assert {m.p for m in model.encoder.modules() if isinstance(m, nn.Dropout)} == {0.3}
     assert {m.p for m in model.decoder.modules() if isinstance(m, nn.Dropout)} == {0.3}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of tensorboard's own parts
+def test_tensorboard_reads_what_was_told(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    told: list[float] = []
+    listeners = [TensorBoard(tmp_path), lambda event: told.append(event.loss) if isinstance(event, Stepped) else None]
+    train(objective(), Copying(), TrainConfig(steps=3), tmp_path, listeners=listeners)
+    read = EventAccumulator(str(tmp_path / "tensorboard"))
+    read.Reload()
+    assert [point.value for point in read.Scalars("train/loss")] == pytest.approx(told)
+    assert "valid/ppl" in read.Tags()["scalars"]

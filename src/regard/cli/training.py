@@ -17,6 +17,7 @@ from regard.errors import Diverged, Interrupted, ModelError, Terminated
 
 if TYPE_CHECKING:
     from regard.run import Recipe
+    from regard.train.events import Listener
     from regard.train.trainer import Report
 
 
@@ -65,7 +66,7 @@ def carry_out(recipe: Recipe, path: Path, fresh: bool) -> Report | None:
     """Train, showing how; None on a rank that does not lead."""
     from regard.cli.watching import Watching
     from regard.run import Run
-    from regard.train.events import MetricsFile
+    from regard.train.events import MetricsFile, TensorBoard
     from regard.train.parallel import steady_memory
     from regard.world import World
 
@@ -78,7 +79,9 @@ def carry_out(recipe: Recipe, path: Path, fresh: bool) -> Report | None:
         with Stages(console) as stages, Watching(console, path, recipe, world.size) as watching:
             if world.leads:
                 fetch(recipe, stages)
-            listeners = (MetricsFile(path), watching)
+            listeners: list[Listener] = [MetricsFile(path), watching]
+            if recipe.train.tensorboard and world.leads:
+                listeners.append(TensorBoard(path))
             report = Run(path).train(recipe, world=world, listeners=listeners, tell=stages, fresh=fresh)
     except (Interrupted, Terminated, Diverged) as error:
         if not world.leads:  # all ranks stop for the same reason; one of them says so

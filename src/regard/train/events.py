@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from regard.errors import ConfigError
 from regard.train.durable import append_line
 
 
@@ -140,8 +141,12 @@ class TensorBoard:
     """
 
     def __init__(self, run: Path) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise ConfigError(
+                "train.tensorboard = true needs the package tensorboard; install it, or leave the setting out"
+            ) from None
         self.writer = SummaryWriter(str(run / "tensorboard"))
 
     def __call__(self, event: Event) -> None:

@@ -5,6 +5,7 @@ On a CPU, N processes with one thread each are faster than one process with N th
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -37,7 +38,8 @@ def launch(count: int, command: Sequence[str]) -> int:
         processes = []
         for rank in range(count):
             environment = {**os.environ, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}
-            processes.append(subprocess.Popen(list(command), env=environment))
+            # a session of its own: a terminal's Ctrl-C reaches a rank once, handed on by us
+            processes.append(subprocess.Popen(list(command), env=environment, start_new_session=True))
         with _handing_on(processes):
             return _wait(processes)
 
@@ -47,8 +49,6 @@ def steady_memory() -> None:
 
     >>> steady_memory()
     """
-    import ctypes
-
     try:
         tune = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError, TypeError):  # not glibc
@@ -81,13 +81,14 @@ def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> int:
 
 
 class _handing_on:
-    """While inside, Ctrl-C and SIGTERM reach every rank."""
+    """While inside, Ctrl-C and SIGTERM reach every rank, and a closed terminal is a SIGTERM."""
 
     def __init__(self, processes: Sequence[subprocess.Popen[bytes]]) -> None:
         self.processes = processes
 
     def __enter__(self) -> None:
-        self.before = {n: signal.signal(n, self._hand_on) for n in (signal.SIGINT, signal.SIGTERM)}
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        self.before = {number: signal.signal(number, self._hand_on) for number in numbers}
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self.before.items():
@@ -95,5 +96,5 @@ class _handing_on:
 
     def _hand_on(self, number: int, frame: FrameType | None) -> None:
         for process in self.processes:
-            if process.poll() is None and number == signal.SIGTERM:  # a terminal sends Ctrl-C to the ranks itself
-                process.send_signal(number)
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM if number == signal.SIGHUP else number)

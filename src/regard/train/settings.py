@@ -25,7 +25,7 @@ class TrainConfig:
     epochs: float | None = None
     """passes over the training data"""
     minutes: float | None = None
-    """time to train for; measured and turned into steps once, at the start"""
+    """time to train for, validation not counted; measured and turned into steps once, at the start"""
     tokens: int = 4096
     """positions in a batch, padding included, on its longer side; over all processes"""
     accumulate: int = 1
@@ -39,7 +39,7 @@ class TrainConfig:
     smoothing: float = 0.1
     """label smoothing: share of the target spread over the whole vocabulary"""
     ema: float = 0.0
-    """share of the averaged weights kept at each step (such as 0.999); 0: no averaging"""
+    """share of the averaged weights kept at each step (such as 0.999; less in the first steps); 0: no averaging"""
     precision: Literal["float32", "bfloat16"] = "float32"
     """numbers used inside layers; bfloat16 helps on a GPU and is slow on most CPUs"""
     compile: bool = False
@@ -54,6 +54,8 @@ class TrainConfig:
     """stop after so many validations without improvement; 0: never"""
     select: Literal["loss", "ppl", "bleu"] = "loss"
     """the score that calls a checkpoint the best"""
+    tensorboard: bool = False
+    """also write event files for TensorBoard; needs the tensorboard extra"""
     on_nan: Literal["stop", "skip"] = "stop"
     """what to do when a gradient is not a number: stop, or leave the update out"""
 
@@ -78,5 +80,8 @@ class TrainConfig:
                 raise ConfigError(f"{name} = {getattr(self, name)} must be at least 0 and below 1")
 
 
-MAY_CHANGE = frozenset(f"train.{name}" for name in ("steps", "epochs", "every", "save", "keep", "patience", "select"))
-"""Settings that may differ when a run goes on: they change when it stops, is saved or looked at, not what it learns."""
+MAY_CHANGE = frozenset(
+    f"train.{name}" for name in ("steps", "epochs", "every", "save", "keep", "patience", "select", "tensorboard")
+)
+"""Settings that may differ when a run goes on. Its past stays as it is; under a schedule that looks at the planned end
+(cosine, linear) or at validation (plateau) its future is another than it would have been."""

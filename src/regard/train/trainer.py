@@ -171,8 +171,9 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
+        kept = min(self.config.ema, (1 + number) / (10 + number))  # else the first, random weights stay for long
         for mean, weight in zip(self.ema, self.flat.weights(), strict=bool(self.ema)):
-            mean.lerp_(weight, 1 - self.config.ema)
+            mean.lerp_(weight, 1 - kept)
         tokens = int(sum(float(c) for c in counts.values()))
         self.progress.tokens += tokens
         self.tell(Stepped(number, loss, rate, norm, tokens, time.perf_counter() - began))
@@ -234,7 +235,7 @@ class Trainer:
         return self.config.steps or max(1, math.ceil(self.epoch * 10 / self.config.accumulate))
 
     def seconds_a_step(self) -> float:
-        """Measured on real batches, forward and backward, nothing learned from them."""
+        """Measured on real batches, forward, backward and the sum over ranks; nothing is learned from them."""
         stream, times = self.feed.stream(None), []
         self.objective.train()
         for _ in range(12):
@@ -245,6 +246,8 @@ class Trainer:
                 if len(batch):
                     with self.precision():
                         self.objective(batch).over(counts).backward()
+            for grad in self.flat.gradients():
+                self.world.add_up(grad)
             self.flat.clear()
             times.append(time.perf_counter() - began)
         mean = sum(sorted(times[2:])[1:-1]) / (len(times) - 4)

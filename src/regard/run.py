@@ -268,17 +268,20 @@ class Validation:
         return {**metrics, "bleu": float(self.feed.world.sum({"bleu": bleu})["bleu"])}, samples
 
 
-def _best_or_newest(run: Path) -> checkpoint.Checkpoint:
-    """The best checkpoint of a run if it is whole, else the newest that is."""
+def _best_or_newest(run: Path) -> checkpoint.Found:
+    """The best checkpoint of a run if it is whole, else the newest that is, and why others were refused."""
+    refused: tuple[str, ...] = ()
     try:
-        found = checkpoint.best(run)
-    except ModelError:
-        found = None
-    newest = checkpoint.newest(run) if found is None else checkpoint.Found(found, ())
-    if newest.checkpoint is None:
-        why = f": {newest.refused[0]}" if newest.refused else "; train it first"
+        found = checkpoint.Found(checkpoint.best(run), ())
+    except ModelError as error:
+        found, refused = checkpoint.Found(None, ()), (str(error),)
+    if found.checkpoint is None:
+        newest = checkpoint.newest(run)
+        found = checkpoint.Found(newest.checkpoint, tuple(dict.fromkeys((*refused, *newest.refused))))
+    if found.checkpoint is None:
+        why = f": {found.refused[0]}" if found.refused else "; train it first"
         raise ModelError(f"{run} has no finished checkpoint{why}")
-    return newest.checkpoint
+    return found
 
 
 class Model:
@@ -289,8 +292,16 @@ class Model:
     regard.errors.ModelError: runs/none is not a run: there is no such directory
     """
 
-    def __init__(self, module: EncoderDecoder, vocabularies: Vocabularies, recipe: Recipe, step: int) -> None:
+    def __init__(
+        self,
+        module: EncoderDecoder,
+        vocabularies: Vocabularies,
+        recipe: Recipe,
+        step: int,
+        refused: Sequence[str] = (),
+    ) -> None:
         self.module, self.vocabularies, self.recipe, self.step = module, vocabularies, recipe, step
+        self.refused = refused  # why a better or newer checkpoint could not be used
         self.ready = prepare(module)  # the same weights, laid out for use
 
     @classmethod
@@ -301,11 +312,13 @@ class Model:
         if not (at / "recipe.toml").exists():  # a run may itself be called "best", or lie in "checkpoints"
             run = at.parents[1] if at.parent.name == "checkpoints" else at.parent if at.name in ("best", "last") else at
         recipe = Run(run).recipe()
-        found = checkpoint.read(at) if run != at else _best_or_newest(run)
+        found = _best_or_newest(run) if run == at else checkpoint.Found(checkpoint.read(at), ())
+        chosen = found.checkpoint
+        assert chosen is not None  # else a ModelError was raised
         vocabularies = Vocabularies.load(run)
         module = recipe.build(vocabularies)
-        load_weights(module, found.tensors("model"), str(found.path))
-        return cls(module.eval().requires_grad_(False), vocabularies, recipe, found.step)
+        load_weights(module, chosen.tensors("model"), str(chosen.path))
+        return cls(module.eval().requires_grad_(False), vocabularies, recipe, chosen.step, found.refused)
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is a sequence of str

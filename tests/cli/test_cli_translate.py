@@ -108,11 +108,15 @@ def test_a_model_that_is_not_there_is_told(say, trained, tmp_path):
     assert (told.code, told.err) == (3, f"error: {tmp_path} has no finished checkpoint; train it first\n")
 
 
-def test_a_damaged_checkpoint_is_refused(say, trained, tmp_path):
+def test_a_damaged_checkpoint_is_refused_and_another_used_if_there_is_one(say, trained, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(trained, run, symlinks=True)
-    weights = (run / "best").resolve() / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-1])
+    best = (run / "best").resolve()
+    others = [path for path in (run / "checkpoints").iterdir() if path.resolve() != best]
+    for i, weights in enumerate([best / "model.safetensors", *(path / "model.safetensors" for path in others)]):
+        told = say("translate", run, "x")
+        assert told.code == 0 and ("warning" in told.err) == (i > 0)
+        weights.write_bytes(weights.read_bytes()[:-1])
     told = say("translate", run, "x")
     assert told.code == 3
     assert "model.safetensors" in told.err and "this checkpoint is damaged, use another" in told.err

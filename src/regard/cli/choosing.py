@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.cli.console import Stages
+from regard.cli.console import Console, Stages
 
 if TYPE_CHECKING:
-    from regard.run import Recipe
+    from regard.run import Model, Recipe
 
 
 def chosen_recipe(source: Path, settings: tuple[str, ...], out: Path | None) -> tuple[Recipe, Path]:
@@ -37,3 +37,18 @@ def fetch(recipe: Recipe, stages: Stages) -> None:
 
     if isinstance(recipe.data, Tatoeba):
         recipe.data.fetch(stages.bytes)
+
+
+def load(run: Path) -> Model:
+    """The model of a run; a checkpoint that had to be passed over is told on stderr.
+
+    >>> load(Path("none"))
+    Traceback (most recent call last):
+    regard.errors.ModelError: none is not a run: there is no such directory
+    """
+    import regard
+
+    model = regard.load(run)
+    for reason in model.refused:
+        Console.of_verb().say(f" warning: {reason}; using step {model.step}")
+    return model

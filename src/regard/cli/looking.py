@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from regard.cli.choosing import load
 from regard.cli.console import Console
 from regard.cli.manners import json_option, polite, print_json
 from regard.errors import ConfigError, DataError, OutputError
@@ -41,7 +42,7 @@ def look(
         raise DataError("the text is empty; there is nothing to look at")
     import regard
 
-    model = regard.load(run)
+    model = load(run)
     with regard.record(model) as trace:
         said = model.translate(text)
     view = trace.attention(name, layer, head)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from regard.cli.choosing import load
 from regard.cli.console import Console
 from regard.cli.manners import json_option, polite, print_json
 from regard.errors import DataError
@@ -47,14 +48,13 @@ def evaluate(
       regard eval runs/demo --min bleu=25
       regard eval runs/demo --data news.fr news.en --json
     """
-    import regard
     from regard.score import check_minimum, parse_minimum
 
     for text in wanted:
         parse_minimum(text, KNOWN)
     if data and split:
         raise click.UsageError("give either --data or --split, not both")
-    model = regard.load(run)
+    model = load(run)
     name, sources, references = asked(model, data, split)
     translator = model.translator(beam)
     outputs = translated(translator, sources)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from regard.cli.choosing import load
 from regard.cli.console import Console, Progress, Silent
 from regard.cli.lines import WholeLines, arriving, chunks, opened_output
 from regard.cli.manners import json_option, polite
@@ -85,9 +86,8 @@ def translate(
     with contextlib.ExitStack() as open_files:
         read, progress = reading(text, source, open_files)
         file = sys.stdout if target is None else open_files.enter_context(opened_output(target, source))
-        import regard
 
-        translator = regard.load(run).translator(beam, nbest)
+        translator = load(run).translator(beam, nbest)
         out = open_files.enter_context(WholeLines(file))
         carry_over(translator, read, out, style, progress, prefix, must)
 

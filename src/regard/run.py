@@ -69,14 +69,7 @@ class Recipe:
     """another seed, another run"""
 
     def __post_init__(self) -> None:
-        if self.model.kind == "gpt":
-            raise ConfigError('model.kind = "gpt" reads no source, so it cannot translate; use transformer or seq2seq')
-        # two vocabularies may have the same size, so the model itself cannot tell
-        if self.model.kind == "transformer" and self.model.tie == "all" and not self.task.joint:
-            raise ConfigError(
-                'model.tie = "all" needs one vocabulary for both sides, and task.joint = false makes two; '
-                'use model.tie = "target"'
-            )
+        self.model.check_translates(self.task.joint)
         if self.train.select == "bleu" and not self.task.scored:
             raise ConfigError('train.select = "bleu" needs sentences to score; task.scored = 0 asks for none')
 

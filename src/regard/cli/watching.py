@@ -144,23 +144,8 @@ def described(run: Path, recipe: Recipe, parameters: int) -> list[str]:
     sizes = f"{words.source.size:,} shared" if words.joint else f"{words.source.size:,} and {words.target.size:,}"
     return [
         f" data     {train:,} train, {valid:,} valid pairs       tokens  {recipe.text.kind} {sizes}",
-        f" model    {shape(recipe)}, {millions(parameters)} parameters",
+        f" model    {recipe.model.shape}, {millions(parameters)} parameters",
     ]
-
-
-def shape(recipe: Recipe) -> str:
-    """The model in a few words.
-
-    >>> from regard.run import Recipe
-    >>> shape(Recipe.read(None, ["data.kind=phrases", "model.preset=transformer-tiny"]))
-    'transformer 4+4 layers, 4 heads, width 128'
-    """
-    from regard.config import plain
-
-    model = plain(recipe.model)
-    heads = f" {model['heads']} heads," if "heads" in model else ""
-    layers = f"{model['layers']}" if model["kind"] == "gpt" else f"{model['layers']}+{model['layers']}"
-    return f"{model['kind']} {layers} layers,{heads} width {model['width']}"
 
 
 def millions(count: int) -> str:

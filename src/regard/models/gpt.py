@@ -54,6 +54,15 @@ class GPTConfig:
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"dropout = {self.dropout} must be at least 0 and below 1")
 
+    def check_translates(self, joint: bool) -> None:
+        """A language model has nothing to translate from."""
+        raise ConfigError('model.kind = "gpt" reads no source, so it cannot translate; use transformer or seq2seq')
+
+    @property
+    def shape(self) -> str:
+        """The model in a few words."""
+        return f"gpt {self.layers} layers, {self.heads} heads, width {self.width}"
+
     def build(self, source: Space, target: Space) -> EncoderDecoder:
         """A language model with fresh weights; there is nothing to read, so `source` is not used."""
         return EncoderDecoder(Nothing(), GPT(self, target))

@@ -45,6 +45,15 @@ class Seq2SeqConfig:
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"dropout = {self.dropout} must be at least 0 and below 1")
 
+    def check_translates(self, joint: bool) -> None:
+        """Nothing is shared between the two sides, so any vocabularies will do."""
+        return
+
+    @property
+    def shape(self) -> str:
+        """The model in a few words."""
+        return f"seq2seq {self.layers}+{self.layers} layers, width {self.width}"
+
     def build(self, source: Space, target: Space) -> EncoderDecoder:
         """A model with fresh weights that reads `source` and says `target`."""
         return EncoderDecoder(LSTMEncoder(self, source), LSTMDecoder(self, target))

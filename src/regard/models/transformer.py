@@ -66,6 +66,19 @@ class TransformerConfig:
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"dropout = {self.dropout} must be at least 0 and below 1")
 
+    def check_translates(self, joint: bool) -> None:
+        """Two vocabularies may have the same size, so spaces alone cannot tell whether they can be tied."""
+        if self.tie == "all" and not joint:
+            raise ConfigError(
+                'model.tie = "all" needs one vocabulary for both sides, and task.joint = false makes two; '
+                'use model.tie = "target"'
+            )
+
+    @property
+    def shape(self) -> str:
+        """The model in a few words."""
+        return f"transformer {self.layers}+{self.layers} layers, {self.heads} heads, width {self.width}"
+
     def build(self, source: Space, target: Space) -> EncoderDecoder:
         """A model with fresh weights that reads `source` and says `target`."""
         encoder, decoder = TransformerEncoder(self, source), TransformerDecoder(self, target)

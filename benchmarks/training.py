@@ -6,9 +6,11 @@ the same optimiser (Adam) and label smoothing 0.1:
   marian      Hugging Face's MarianMTModel on the very same bucketed batches
   torch       torch.nn.Transformer on unsorted padded batches with as many target tokens on average
 
-    REGARD_DATA=folder python benchmarks/training.py [--rounds 5] [--batches 40]
+    REGARD_DATA=folder python benchmarks/training.py [--rounds 5] [--batches 40] [--keep FILE]
 
-`--batches` takes that many batches spread evenly over the epoch; 0 takes all of them. The share of the GEMM limit is
+`--batches` takes that many batches spread evenly over the epoch; 0 takes all of them (a round of whole epochs is 15
+minutes and more: `--keep` appends every measured epoch to a file and goes on from there, so that five rounds can be
+measured in several quiet sittings; `--only` leaves out who is not asked for). The share of the GEMM limit is
 the model's multiplications at the measured speed over what a large float32 matrix product reaches in the same round.
 """
 
@@ -187,6 +189,29 @@ def measure(who: str, folder: Path, count: int) -> float:
 
 
 WHO = ["regard, a process a core", "regard, threads", "marian", "torch"]
+LIMIT = "gemm"
+
+
+class Kept:
+    """What has been measured so far, one JSON line a measurement, in a file or in memory.
+
+    A peer's n-th measurement belongs to round n.
+    """
+
+    def __init__(self, path: Path | None, batches: int) -> None:
+        self.path, self.batches, self.lines = path, batches, list[dict]()
+        if path is not None and path.exists():
+            self.lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+    def of(self, who: str) -> list[float]:
+        return [line["found"] for line in self.lines if (line["who"], line["batches"]) == (who, self.batches)]
+
+    def add(self, who: str, found: float) -> None:
+        self.lines.append({"who": who, "batches": self.batches, "found": found})
+        print(f"{time.strftime('%H:%M:%S')} {who}: {found:.0f}", flush=True)
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(self.lines[-1]) + "\n")
 
 
 def child(who: str, folder: Path, count: int) -> None:
@@ -203,27 +228,34 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--batches", type=int, default=40)
+    options.add_argument("--keep", type=Path)
+    options.add_argument("--only", nargs="+", default=WHO, choices=WHO)
     options.add_argument("--as", dest="who", help=argparse.SUPPRESS)
     options.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.who:
         return child(given.who, given.folder, given.batches)
     data = Path(os.environ["REGARD_DATA"]) / "multi30k"
+    kept = Kept(given.keep, given.batches)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         files = Files(train=(f"{data}/train.en", f"{data}/train.de"), valid=(f"{data}/val.en", f"{data}/val.de"))
         Preparation(files).run(folder)
-        speeds: dict[str, list[float]] = {who: [] for who in WHO}
-        limits = []
-        for _ in range(given.rounds):
-            for who in WHO:
-                speeds[who].append(measure(who, folder, given.batches))
-            limits.append(gemm(CORES))
-    print(f"\n{given.rounds} rounds, target tokens/s: median (smallest to largest)")
+        for done in range(given.rounds):
+            for who in given.only:
+                if len(kept.of(who)) <= done:
+                    kept.add(who, measure(who, folder, given.batches))
+            if len(kept.of(LIMIT)) <= done:
+                kept.add(LIMIT, gemm(CORES))
+    report({who: kept.of(who) for who in given.only}, kept.of(LIMIT))
+
+
+def report(speeds: dict[str, list[float]], limits: list[float]) -> None:
+    print("\ntarget tokens/s: median (smallest to largest)")
     for who, found in speeds.items():
-        print(f"  {who:26} {statistics.median(found):7.0f} ({min(found):.0f} to {max(found):.0f})")
-    for who in WHO[:2]:
-        for peer in WHO[2:]:
+        print(f"  {who:26} {statistics.median(found):7.0f} ({min(found):.0f} to {max(found):.0f}), {len(found)} rounds")
+    for who in [who for who in WHO[:2] if who in speeds]:
+        for peer in [peer for peer in WHO[2:] if peer in speeds]:
             ratios = [a / b for a, b in zip(speeds[who], speeds[peer], strict=True)]
             print(f"  {who} / {peer}: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
         shares = [a * flop_per_target_token() / (b * 1e9) for a, b in zip(speeds[who], limits, strict=True)]

@@ -48,6 +48,10 @@ class Space(ABC):
     def next(self, out_NC: Tensor) -> Tensor:
         """The prediction as the next input: the mode."""
 
+    def draw(self, out_NC: Tensor, generator: torch.Generator) -> Tensor:
+        """The next input, drawn from what is predicted; where no doubt is predicted, the mode."""
+        return self.next(out_NC)
+
 
 @dataclass(frozen=True)
 class Classes(Space):
@@ -74,6 +78,9 @@ class Classes(Space):
 
     def next(self, out_NC: Tensor) -> Tensor:
         return out_NC.argmax(-1)
+
+    def draw(self, out_NC: Tensor, generator: torch.Generator) -> Tensor:
+        return torch.multinomial(out_NC.softmax(-1), 1, generator=generator).squeeze(1)
 
 
 class Words(Classes):
@@ -170,6 +177,10 @@ class Gaussian(Values):
 
     def next(self, out_NC: Tensor) -> Tensor:
         return out_NC.chunk(2, -1)[0]
+
+    def draw(self, out_NC: Tensor, generator: torch.Generator) -> Tensor:
+        mean_NF, log_NF = out_NC.chunk(2, -1)
+        return mean_NF + log_NF.exp() * torch.randn(mean_NF.shape, generator=generator, dtype=mean_NF.dtype)
 
 
 class Compass(nn.Module):

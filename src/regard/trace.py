@@ -49,7 +49,8 @@ class Trace:
     replace: Mapping[str, Callable[[Tensor], Tensor]] = field(default_factory=dict)
     """pattern of names -> what to go on with instead"""
     gradients: bool = False
-    """keep the tensors in the graph, so that a loss can be differentiated with respect to them"""
+    """keep the tensors in the graph, so that a loss can be differentiated with respect to them; where no weight learns,
+    the graph begins at the first value that is shown"""
     records: list[Record] = field(default_factory=list)
 
     def find(self, pattern: str) -> list[Record]:
@@ -63,6 +64,8 @@ class Trace:
             raise ValueError(f"{name}: axes {axes!r} name {len(words)} axes, the tensor has {tensor.ndim}")
         for pattern, change in self.replace.items():
             tensor = change(tensor) if fnmatch.fnmatchcase(name, pattern) else tensor
+        if self.gradients and torch.is_grad_enabled() and tensor.is_floating_point() and not tensor.requires_grad:
+            tensor = tensor.clone().requires_grad_()
         labels = {axis: _here.scene[side] for axis, _, side in words if side in _here.scene}
         data = tensor if self.gradients else tensor.detach().clone()
         self.records.append(Record(name, tuple(axis for axis, _, _ in words), data, labels, _here.scene))
@@ -159,9 +162,20 @@ def gradients(losses_T: Tensor, records: list[Record]) -> Tensor:
     tensor([[1.7321, 0.0000],
             [1.7321, 3.4641]])
     """
+    return row_gradients(losses_T, records).norm(dim=1)
 
-    def norms_S(loss: Tensor) -> Tensor:
+
+def row_gradients(losses_T: Tensor, records: list[Record]) -> Tensor:
+    """(T, B, S): the same for each row of a batch, if loss_t is a sum over rows that do not touch one another.
+
+    >>> h = torch.ones(2, 1, 3, requires_grad=True)
+    >>> row_gradients(h.sum()[None], [Record("h", (), h, {}, {})])
+    tensor([[[1.7321],
+             [1.7321]]])
+    """
+
+    def norms_BS(loss: Tensor) -> Tensor:
         found = torch.autograd.grad(loss, [r.data for r in records], retain_graph=True, materialize_grads=True)
-        return torch.cat([g.reshape(g.shape[0], -1, g.shape[-1]) for g in found], 1).norm(dim=(0, 2))
+        return torch.cat([g.reshape(g.shape[0], -1, g.shape[-1]) for g in found], 1).norm(dim=2)
 
-    return torch.stack([norms_S(loss) for loss in losses_T])
+    return torch.stack([norms_BS(loss) for loss in losses_T])

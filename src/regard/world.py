@@ -54,6 +54,19 @@ class World:
         if self.size > 1:
             dist.all_reduce(tensor)
 
+    def gather(self, message: bytes) -> list[bytes]:
+        """The messages of all ranks, in the order of ranks; they may differ in length. Everybody gets them."""
+        if self.size == 1:
+            return [message]
+        lengths = torch.zeros(self.size, dtype=torch.long)
+        lengths[self.rank] = len(message)
+        dist.all_reduce(lengths)
+        parts = torch.zeros(int(lengths.sum()), dtype=torch.uint8).split(lengths.tolist())
+        parts[self.rank].copy_(torch.frombuffer(bytearray(message), dtype=torch.uint8))
+        for rank, part in enumerate(parts):
+            dist.broadcast(part, rank)
+        return [bytes(part.numpy()) for part in parts]
+
     def any(self, flag: int) -> int:
         """The largest of all ranks' flags: all see the same, so all stop at the same step."""
         if self.size == 1:

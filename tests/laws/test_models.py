@@ -95,6 +95,14 @@ def test_a_replaced_value_is_the_one_the_model_goes_on_with(animal):
     assert trace.find("decoder.features")[0].data.abs().max() == 0
 
 
+@torch.no_grad()
+def test_an_encoder_says_how_wide_its_states_are_and_what_it_hands_on(animal):
+    model, source = animal
+    memory = model.encoder(source)
+    assert model.encoder.width == memory.states.data.shape[2] * (memory.states.data.shape[1] > 0)
+    assert model.encoder.final == tuple(tuple(part.shape[1] for part in layer) for layer in memory.final)
+
+
 def test_every_parameter_learns(animal):
     model, source = animal
     read, wanted, real = RAGGED.shifted()

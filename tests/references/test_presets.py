@@ -29,6 +29,52 @@ def test_a_preset_has_exactly_as_many_parameters_as_the_paper_implies(name, voca
     assert parameters(model) == count
 
 
+def lstm(inputs, width):
+    """Four gates, torch's two biases."""
+    return 4 * width * (inputs + width) + 8 * width
+
+
+def gru(inputs, width):
+    return 3 * width * (inputs + width) + 6 * width
+
+
+def additive(query, memory, inner):
+    return inner * (query + memory) + inner
+
+
+def rnnsearch(words, width=1000, word=620, maxout=500):
+    embeddings, encoder, bridge = 2 * words * word, 2 * gru(word, width), width * width + width
+    gates = 3 * width * (word + width + 2 * width) + 3 * width  # W, U, C and one bias
+    readout = 2 * maxout * (word + width + 2 * width) + 2 * maxout  # V_o, U_o, C_o and one bias
+    return embeddings + encoder + bridge + additive(width, 2 * width, width) + gates + readout + words * maxout
+
+
+def luong(words, layers=4, width=1000):
+    fed = 4 * width * width  # the lowest layer reads the attentional vector beside the word
+    combined = 2 * width * width  # Wc
+    return 3 * words * width + 2 * layers * lstm(width, width) + fed + width * width + combined
+
+
+def gnmt(words, layers=8, width=1024):
+    encoder = 2 * lstm(width, width) + lstm(2 * width, width) + (layers - 2) * lstm(width, width)
+    decoder = lstm(width, width) + (layers - 1) * lstm(2 * width, width)  # the context beside what is below
+    return 3 * words * width + encoder + decoder + additive(width, width, width)
+
+
+@pytest.mark.parametrize(
+    ("name", "formula", "vocabulary", "count"),
+    [
+        ("rnnsearch-50", rnnsearch, 30_000, 80_418_000),
+        ("luong", luong, 50_000, 221_064_000),
+        ("gnmt", gnmt, 32_000, 276_702_208),
+    ],
+)
+def test_a_preset_with_attention_has_the_parameters_that_its_equations_have(name, formula, vocabulary, count):
+    with torch.device("meta"):
+        model = PRESETS[name].config.build(Words(vocabulary), Words(vocabulary))
+    assert parameters(model) == formula(vocabulary) == count
+
+
 @pytest.mark.parametrize(("name", "peak"), [("transformer-base", 6.99e-4), ("transformer-big", 4.94e-4)])
 def test_the_learning_rate_of_the_paper_peaks_at_step_4000(name, peak):
     noam = Noam(width=PRESETS[name].config.width)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from regard.decode.beam import Beam, Penalty, power, wu
 from regard.decode.config import DecodeConfig, search
-from regard.decode.constraints import Constrained, Constraints
+from regard.decode.constraints import Constrained, Constraints, Unmet
 from regard.decode.ensemble import Ensemble
 from regard.decode.hypothesis import Choice, History, Hypothesis, Strategy, collect
 from regard.decode.loop import decode
@@ -38,6 +38,7 @@ __all__ = [
     "Sampling",
     "Scores",
     "Strategy",
+    "Unmet",
     "align",
     "banned",
     "collect",

@@ -1,6 +1,7 @@
 """How a search reads attention: the weights over the source that the last layer shows while it decodes.
 
-Every model names its attention to the source `cross`, so `*.cross.weights` is where to look.
+Every model names its attention to the source `cross`, so `*.cross.weights` is where to look. Who can look only once the
+step before is taken shows one record a place, the others one for all: here they are the same.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Attention:
     """
 
     def __init__(self, model: EncoderDecoder) -> None:
-        self.model, self.seen = model, list[Record]()
+        self.model, self.seen = model, list[Tensor]()
 
     @contextmanager
     def watch(self) -> Iterator[None]:
@@ -38,11 +39,11 @@ class Attention:
         if outer is not None:
             before = len(outer.records)
             yield
-            self.seen = Trace(records=outer.records[before:]).find(PATTERN)
+            self.seen = layers(Trace(records=outer.records[before:]).find(PATTERN))
             return
         with record(self.model) as trace:
             yield
-        self.seen = trace.find(PATTERN)
+        self.seen = layers(trace.find(PATTERN))
 
     def weights(self, layer: int = -1) -> Tensor:
         """(N, T, S): the mean over the heads of one layer."""
@@ -50,7 +51,7 @@ class Attention:
             raise ConfigError(f"this needs a model that attends to its source; no {PATTERN} were seen")
         if not -len(self.seen) <= layer < len(self.seen):
             raise ConfigError(f"layer = {layer} is not there: {len(self.seen)} layers attend to the source")
-        return self.seen[layer].data.mean(1)
+        return self.seen[layer].mean(1)
 
     def begin(self, source: Rows, prompt: Tokens) -> Tensor:
         """(B, S): what the prompt's last place looked at. Padding counts as seen, so that it costs nothing."""
@@ -63,6 +64,19 @@ class Attention:
         """(N, S): one step more."""
         now_NS = self.weights()[:, -1]
         return now_NS if attended_NS is None else attended_NS + now_NS
+
+
+def layers(records: list[Record]) -> list[Tensor]:
+    """(N, H, T, S) a name, in the order in which they were seen: the places of a loop, joined.
+
+    >>> place = Record("decoder.cross.weights", ("batch", "head", "query", "key"), torch.ones(1, 1, 1, 2), {}, {})
+    >>> [layer.shape for layer in layers([place, place, place])]
+    [torch.Size([1, 1, 3, 2])]
+    """
+    named: dict[str, list[Tensor]] = {}
+    for seen in records:
+        named.setdefault(seen.name, []).append(seen.data)
+    return [torch.cat(places, 2) for places in named.values()]
 
 
 def coverage(attended_NS: Tensor, beta: float) -> Tensor:

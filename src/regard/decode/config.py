@@ -85,9 +85,14 @@ class DecodeConfig:
         eos: int = EOS,
         prefixes: Tokens | None = None,
         constraints: Sequence[Constraints] | None = None,
+        rules: Sequence[Rule] = (),
     ) -> Strategy:
-        """The search itself; `prefixes` and `constraints` are one row a source, for this batch alone."""
-        rules = self._rules(eos) if prefixes is None else (forced(prefixes), *self._rules(eos))
+        """The search itself; `prefixes` and `constraints` are one row a source, for this batch alone.
+
+        `rules` come before those of the settings, which shape what is left.
+        """
+        forcing = () if prefixes is None else (forced(prefixes),)
+        rules = (*forcing, *rules, *self._rules(eos))
         if self.sample:
             if constraints is not None and any(constraints):
                 raise ConfigError("constraints need a beam; they cannot be met by sampling (sample = true)")

@@ -23,6 +23,18 @@ Constraints = Sequence[Sequence[int]]
 """Sequences of ids that must appear, each as a whole; one that is given twice is met by appearing once."""
 
 
+class Unmet(DataError):
+    """A source whose constraints cannot be met: which one, and why.
+
+    >>> str(Unmet(2, "its constraints need 9 tokens"))
+    'source 2: its constraints need 9 tokens'
+    """
+
+    def __init__(self, source: int, why: str) -> None:
+        super().__init__(f"source {source}: {why}")
+        self.source, self.why = source, why
+
+
 @dataclass(frozen=True)
 class Constrained:
     """A beam whose every answer holds the constraints of its source: row s is that of the source whose number is s.
@@ -117,9 +129,10 @@ class Constrained:
             history.sources.tolist(), history.finished.tolist(), history.limits.tolist(), strict=True
         ):
             if number not in alive and not finished:
-                raise DataError(
-                    f"source {number}: no output of at most {limit} tokens that keeps the other rules holds all its "
-                    "constraints; raise the limit, or loosen the rules"
+                raise Unmet(
+                    number,
+                    f"no output of at most {limit} tokens that keeps the other rules holds all its constraints; raise "
+                    "the limit, or loosen the rules",
                 )
         return kept
 
@@ -129,12 +142,13 @@ class Constrained:
             asked = [[i for i in ids if i != -1] for ids in row]
             for i in (i for ids in asked for i in ids if not 0 <= i < V or i == self.beam.eos):
                 what = "ends a sentence" if i == self.beam.eos else f"is not in the vocabulary of {V} words"
-                raise DataError(f"source {number}: id {i} of a constraint {what}; it cannot appear in an output")
+                raise Unmet(number, f"id {i} of a constraint {what}; it cannot appear in an output")
             needed = sum(map(len, {tuple(ids) for ids in asked}))
             if needed + 1 > limit:
-                raise DataError(
-                    f"source {number}: its constraints need {needed + 1} tokens with <EOS>, but at most {limit} may be "
-                    "said; raise the limit, or ask for fewer words"
+                raise Unmet(
+                    number,
+                    f"its constraints need {needed + 1} tokens with <EOS>, but at most {limit} may be said; raise the "
+                    "limit, or ask for fewer words",
                 )
 
 

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from regard.models.gnmt import GNMTConfig
 from regard.models.gpt import GPTConfig
+from regard.models.luong import LuongConfig
+from regard.models.mixed import MixedConfig
+from regard.models.rnnlm import RNNLMConfig
+from regard.models.rnnsearch import RNNsearchConfig
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.transformer import TransformerConfig
 
-ModelConfig = TransformerConfig | GPTConfig | Seq2SeqConfig
+ModelConfig = (
+    TransformerConfig
+    | GPTConfig
+    | Seq2SeqConfig
+    | RNNLMConfig
+    | RNNsearchConfig
+    | LuongConfig
+    | GNMTConfig
+    | MixedConfig
+)
 
 
 @dataclass(frozen=True)
@@ -36,4 +50,18 @@ PRESETS = {
     ),
     "gpt-2": Preset(GPTConfig(), "Radford et al. 2019, table 2, smallest"),
     "seq2seq": Preset(Seq2SeqConfig(), "Sutskever et al. 2014, 4 layers of 1000"),
+    "lstm-medium": Preset(RNNLMConfig(), "Zaremba et al. 2014, 4.1, medium: 2 layers of 650, dropout 0.5"),
+    "lstm-large": Preset(
+        RNNLMConfig(width=1500, dropout=0.65), "Zaremba et al. 2014, 4.1, large: 2 layers of 1500, dropout 0.65"
+    ),
+    "rnnsearch-50": Preset(
+        RNNsearchConfig(),
+        "Bahdanau et al. 2015, A.2.3: states of 1000, embeddings of 620, maxout of 500; 30,000 words, 50 a sentence",
+    ),
+    "luong": Preset(
+        LuongConfig(), "Luong et al. 2015, 4.1: 4 layers of 1000, dropout 0.2, global, input feeding; 50,000 words"
+    ),
+    "gnmt": Preset(
+        GNMTConfig(), "Wu et al. 2016, sections 3 and 8: 8 + 8 layers of 1024, dropout 0.2; 32,000 word pieces"
+    ),
 }

@@ -67,6 +67,11 @@ class Encoder(nn.Module, ABC):
     torch.Size([2, 0, 1])
     """
 
+    width: int
+    """of memory.states; 0: there never is a source"""
+    final: tuple[tuple[int, ...], ...] = ()
+    """the widths of what memory.final holds: one tuple a layer, one number a tensor; (): nothing is handed on"""
+
     @abstractmethod
     def forward(self, source: Any) -> Memory: ...
 
@@ -88,6 +93,13 @@ class Decoder(nn.Module, ABC):
     @abstractmethod
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
         """Features (N, T, D) and the next state. Consumes `state`."""
+
+    def carry(self, state: State) -> State | None:
+        """What the next window of a stream goes on from: this state without its gradients, in memory of its own.
+
+        A decoder whose state grows with all that it has read gives None: each window is then read alone.
+        """
+        return state.map(lambda tensor: tensor.detach().clone(memory_format=torch.contiguous_format))
 
 
 class EncoderDecoder(nn.Module):
@@ -121,6 +133,8 @@ class Nothing(Encoder):
     >>> Nothing()(Tokens.of([[]])).states.lengths
     tensor([0])
     """
+
+    width = 0
 
     def __init__(self) -> None:
         super().__init__()

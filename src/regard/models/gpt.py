@@ -63,6 +63,11 @@ class GPTConfig:
         """The model in a few words."""
         return f"gpt {self.layers} layers, {self.heads} heads, width {self.width}"
 
+    @property
+    def reach(self) -> int | None:
+        """The most places that can be read."""
+        return self.longest
+
     def build(self, source: Space, target: Space) -> EncoderDecoder:
         """A language model with fresh weights; there is nothing to read, so `source` is not used."""
         return EncoderDecoder(Nothing(), GPT(self, target))
@@ -104,6 +109,10 @@ class GPT(Decoder):
 
     def start(self, memory: Memory, room: int) -> State:
         return State(memory.states, Past.empty(memory, len(self.layers), self.heads, room, self.width))
+
+    def carry(self, state: State) -> None:
+        """Nothing: what attention remembers grows with every word."""
+        return
 
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
         past: Past = state.hypothesis

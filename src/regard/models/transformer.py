@@ -79,9 +79,23 @@ class TransformerConfig:
         """The model in a few words."""
         return f"transformer {self.layers}+{self.layers} layers, {self.heads} heads, width {self.width}"
 
+    @property
+    def reach(self) -> int | None:
+        """The most places that can be read; None: as many as there are."""
+        return self.longest if self.positions == "learned" else None
+
+    def build_encoder(self, source: Space) -> TransformerEncoder:
+        """The half that reads."""
+        return TransformerEncoder(self, source)
+
+    def build_decoder(self, target: Space, encoder: Encoder) -> TransformerDecoder:
+        """The half that says something about what `encoder` has read."""
+        return TransformerDecoder(self, target, encoder.width)
+
     def build(self, source: Space, target: Space) -> EncoderDecoder:
         """A model with fresh weights that reads `source` and says `target`."""
-        encoder, decoder = TransformerEncoder(self, source), TransformerDecoder(self, target)
+        encoder = self.build_encoder(source)
+        decoder = self.build_decoder(target, encoder)
         if self.tie == "all":
             if source != target:
                 raise ConfigError('tie = "all" needs one vocabulary for both sides; use tie = "target"')
@@ -188,6 +202,7 @@ class TransformerEncoder(Encoder):
 
     def __init__(self, config: TransformerConfig, space: Space) -> None:
         super().__init__()
+        self.width = config.width
         self.embed, self.entrance = space.embed(config.width), Entrance(config)
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
@@ -213,9 +228,11 @@ class Seen(Rows):
 class TransformerDecoder(Decoder):
     """The target, each place seeing itself, what was said before, and the whole source."""
 
-    def __init__(self, config: TransformerConfig, space: Space) -> None:
+    def __init__(self, config: TransformerConfig, space: Space, memory: int | None = None) -> None:
         super().__init__()
         self.width, self.heads = config.width, config.heads
+        # an encoder of another family may be wider or narrower than what the layers look at
+        self.fit = nn.Linear(memory, config.width) if memory not in (None, config.width) else nn.Identity()
         self.embed, self.entrance, self.readout = space.embed(config.width), Entrance(config), space.head(config.width)
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
@@ -224,7 +241,12 @@ class TransformerDecoder(Decoder):
 
     def start(self, memory: Memory, room: int) -> State:
         past = Past.empty(memory, len(self.layers), self.heads, room, self.width)
-        return State(Seen(memory.states, (None,) * len(self.layers)), past)
+        states = memory.states.like(self.fit(memory.states.data))
+        return State(Seen(states, (None,) * len(self.layers)), past)
+
+    def carry(self, state: State) -> None:
+        """Nothing: what attention remembers grows with every word."""
+        return
 
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
         past: Past = state.hypothesis

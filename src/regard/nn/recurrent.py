@@ -1,10 +1,16 @@
-"""Recurrent layers: fused when nobody looks, the cell's own equations when somebody does; right under padding."""
+"""Recurrent layers: fused when nobody looks, the cell's own equations when somebody does; right under padding.
+
+A layer is one direction; stacks put layers on top of one another. What a layer remembers is a tuple of (N, D)
+tensors, the hidden state first.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -14,13 +20,116 @@ from torch.utils._pytree import tree_map
 from regard.sequence import Padded
 from regard.trace import scene, tap, tracing
 
-LSTMState = tuple[Tensor, Tensor]
+Cell = Literal["tanh", "relu", "lstm", "gru"]
+LayerState = tuple[Tensor, ...]
+"""what one layer remembers: (N, D) tensors, the hidden state first"""
+States = tuple[LayerState, ...]
+"""one a layer, the lowest first"""
+SURE = 1e4
+"""sigmoid(SURE) is 1 and sigmoid(-SURE) is 0 in every precision, whatever is added"""
 
 
-class LSTM(nn.Module):
-    """One layer, one direction (Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000).
+class Recurrent(nn.Module, ABC):
+    """One layer, one direction. The fused kernel's outputs are no part of its recurrence: who looks needs the loop.
 
-    The fused kernel's outputs are no part of its recurrence: gates, what-ifs and d loss_t / d h_s need the loop.
+    forward() reads many places and step() one; both go on from a state. step(x, s) is advance(project(x), s): what
+    does not depend on the state can be projected for all places at once, out of the loop.
+
+    >>> layer, x = recurrent("gru", 4, 3), Padded(torch.randn(2, 5, 4), torch.tensor([5, 0]))
+    >>> out_BLD, (hidden_BD,) = layer(x, layer.zeros(x.data))
+    >>> out_BLD.shape, hidden_BD[1]
+    (torch.Size([2, 5, 3]), tensor([0., 0., 0.], grad_fn=<SelectBackward0>))
+    """
+
+    gates: ClassVar[tuple[str, ...]] = ()
+    """what the gate axis of the record "gates" holds, in this order"""
+    parts: ClassVar[int] = 1
+    """tensors in a state"""
+
+    def __init__(self, rnn: nn.RNNBase) -> None:
+        super().__init__()
+        self.rnn, self.width = rnn, rnn.hidden_size
+
+    def zeros(self, like: Tensor) -> LayerState:
+        """The state before anything was read, one row a row of `like`."""
+        return (like.new_zeros(like.shape[0], self.width),) * self.parts
+
+    def forward(self, x: Padded, state: LayerState) -> tuple[Tensor, LayerState]:
+        """(outputs (N, L, D), the state after each row's last place); at padding nothing is read."""
+        kind, own = x.data.device.type, self._weight("weight_hh_l0").dtype
+        if not x.data.is_meta and torch.is_autocast_enabled(kind):
+            # rounded at every step a state goes astray, and oneDNN's LSTM has bfloat16 on few CPUs only
+            with torch.autocast(kind, enabled=False):
+                return self.forward(x.like(x.data.to(own)), tuple(part.to(own) for part in state))
+        if not x.data.shape[1]:
+            return x.data.new_zeros(x.data.shape[0], 0, self.width), state
+        if tracing() or x.data.shape[1] == 1:  # for one place the kernel takes up to three times as long
+            return unroll(self.step, x, state)
+        start = tuple(part[None] for part in state)
+        if x.ragged:  # not as a packed sequence: torch reads that in twice the time
+            out_BLD, end = self._padded(x, start)
+            read_B1 = x.lengths[:, None] > 0
+            return out_BLD, tuple(torch.where(read_B1, new, old) for old, new in zip(state, end, strict=True))
+        out_BLD, end = self._kernel(x.data, start)
+        return out_BLD, tuple(part[0] for part in end)
+
+    def step(self, x_ND: Tensor, state: LayerState) -> tuple[Tensor, LayerState]:
+        """One place, by the cell's own equations: (hidden (N, D), the state after it)."""
+        return self.advance(self.project(x_ND), state)
+
+    def project(self, x: Tensor) -> Tensor:
+        """What the input says to the gates, at any number of places."""
+        return F.linear(x, self._weight("weight_ih_l0"), self._weight("bias_ih_l0"))
+
+    @abstractmethod
+    def advance(self, projected_NG: Tensor, state: LayerState) -> tuple[Tensor, LayerState]:
+        """The rest of a step: gates, and the state after them."""
+
+    @abstractmethod
+    def _kernel(self, x_BLD: Tensor, state: LayerState) -> tuple[Tensor, LayerState]:
+        """torch's: (outputs, the state after the last place); states have an axis of length 1 in front."""
+
+    def _padded(self, x: Padded, state: LayerState) -> tuple[Tensor, LayerState]:
+        """(outputs, the state (N, D) after each row's last real place): nothing real comes after padding."""
+        out_BLD, _ = self._kernel(x.data, state)
+        return out_BLD, (x.last(out_BLD),)
+
+    def _weight(self, name: str) -> Tensor:
+        return getattr(self.rnn, name)
+
+    def _shown(self, *gates: Tensor) -> tuple[Tensor, ...]:
+        """The gates as one record, its axis named by `self.gates`; the cell goes on with what comes back."""
+        if not tracing():
+            return gates
+        with scene(gate=self.gates):
+            return tap(self, "gates", torch.stack(gates, 1), "batch gate:gate width").unbind(1)
+
+
+class RNN(Recurrent):
+    """h' = f(U x + V h + b), f tanh or ReLU (Elman 1990). One bias: torch.nn.RNN keeps two, which add up.
+
+    >>> sum(p.numel() for p in RNN(2, 3).parameters()) == 3 + 3**2 + 3 * 2
+    True
+    """
+
+    def __init__(self, inputs: int, width: int, function: Literal["tanh", "relu"] = "tanh") -> None:
+        super().__init__(nn.RNN(inputs, width, nonlinearity=function, batch_first=True))
+        self.function = {"tanh": torch.tanh, "relu": torch.relu}[function]
+        del self.rnn.bias_hh_l0
+        self.rnn.register_buffer("bias_hh_l0", torch.zeros(width), persistent=False)  # the kernel wants both
+
+    def advance(self, projected_NG: Tensor, state: LayerState) -> tuple[Tensor, LayerState]:
+        of_state = F.linear(state[0], self._weight("weight_hh_l0"))
+        hidden = tap(self, "hidden", self.function(projected_NG + of_state), "batch width")
+        return hidden, (hidden,)
+
+    def _kernel(self, x_BLD: Tensor, state: LayerState) -> tuple[Tensor, LayerState]:
+        out_BLD, end = self.rnn(x_BLD, state[0])
+        return out_BLD, (end,)
+
+
+class LSTM(Recurrent):
+    """Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000; torch's i, f, g, o, two biases.
 
     >>> layer, x = LSTM(4, 3), Padded(torch.randn(2, 5, 4), torch.tensor([5, 2]))
     >>> out, (hidden, cell) = layer(x, layer.zeros(x.data))
@@ -28,80 +137,226 @@ class LSTM(nn.Module):
     (torch.Size([2, 5, 3]), True)
     """
 
+    gates = ("input", "forget", "candidate", "output")
+    parts = 2
+
     def __init__(self, inputs: int, width: int) -> None:
-        super().__init__()
-        self.rnn = nn.LSTM(inputs, width, batch_first=True)
+        super().__init__(nn.LSTM(inputs, width, batch_first=True))
+        hold_G1 = torch.zeros(4 * width, 1)
+        hold_G1[:width], hold_G1[width : 2 * width] = -SURE, SURE
+        self.register_buffer("hold", hold_G1, persistent=False)
 
-    def zeros(self, like: Tensor) -> LSTMState:
-        """The state before anything was read."""
-        return (like.new_zeros(like.shape[0], self.rnn.hidden_size),) * 2
-
-    def forward(self, x: Padded, state: LSTMState) -> tuple[Tensor, LSTMState]:
-        if not x.data.shape[1]:
-            return x.data.new_zeros(len(x), 0, self.rnn.hidden_size), state
-        if tracing():
-            return unroll(self._step, x.data, x.mask, state)
-        start = (state[0][None], state[1][None])
-        if not x.ragged:
-            out_BLD, end = self.rnn(x.data, start)
-            return out_BLD, (end[0][0], end[1][0])
-        packed = nn.utils.rnn.pack_padded_sequence(  # it refuses length 0: read one place, then keep the old state
-            x.data, x.lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False
-        )
-        out, end = self.rnn(packed, start)
-        out_BLD, _ = nn.utils.rnn.pad_packed_sequence(out, batch_first=True, total_length=x.data.shape[1])
-        empty_B1 = x.lengths[:, None] == 0
-        return out_BLD, (torch.where(empty_B1, state[0], end[0][0]), torch.where(empty_B1, state[1], end[1][0]))
-
-    def _step(self, x_BD: Tensor, state: LSTMState) -> tuple[Tensor, LSTMState]:
-        rnn, (hidden, cell) = self.rnn, state
-        of_input = F.linear(x_BD, rnn.get_parameter("weight_ih_l0"), rnn.get_parameter("bias_ih_l0"))
-        of_state = F.linear(hidden, rnn.get_parameter("weight_hh_l0"), rnn.get_parameter("bias_hh_l0"))
-        i, f, g, o = (of_input + of_state).chunk(4, -1)
-        gates = torch.stack([i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()], 1)
-        i, f, g, o = tap(self, "gates", gates, "batch gate width").unbind(1)
+    def advance(self, projected_NG: Tensor, state: LayerState) -> tuple[Tensor, LayerState]:
+        hidden, cell = state
+        of_state = F.linear(hidden, self._weight("weight_hh_l0"), self._weight("bias_hh_l0"))
+        i, f, g, o = (projected_NG + of_state).chunk(4, -1)
+        i, f, g, o = self._shown(i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid())
         cell = tap(self, "cell", f * cell + i * g, "batch width")
         hidden = tap(self, "hidden", o * cell.tanh(), "batch width")
         return hidden, (hidden, cell)
 
+    def _kernel(self, x_BLD: Tensor, state: LayerState) -> tuple[Tensor, LayerState]:
+        return self.rnn(x_BLD, state)
 
-class StackedLSTM(nn.Module):
-    """Layers on top of one another, dropout between them (Zaremba et al. 2014).
+    def _padded(self, x: Padded, state: LayerState) -> tuple[Tensor, LayerState]:
+        """The kernel shows no cell but the last: so at padding the cell is held, by one input more that shuts the
+        input gate and opens the forget gate, exactly."""
+        pad_BL1 = (~x.mask)[..., None].to(x.data.dtype)
+        weight_GD = torch.cat([self._weight("weight_ih_l0"), self.get_buffer("hold")], 1)
+        weights = [weight_GD, *(self._weight(name) for name in ("weight_hh_l0", "bias_ih_l0", "bias_hh_l0"))]
+        out_BLD, _, cell_1BD = torch.lstm(
+            torch.cat([x.data, pad_BL1], -1), state, weights, True, 1, 0.0, self.training, False, True
+        )
+        return out_BLD, (x.last(out_BLD), cell_1BD[0])
 
-    >>> outs, ends = StackedLSTM([4, 3, 3])(Padded(torch.randn(2, 5, 4), torch.tensor([5, 2])))
-    >>> len(outs), len(ends)
-    (2, 2)
+
+class GRU(Recurrent):
+    """Cho et al. 2014 as torch (and cuDNN) have it: r resets V h + b, after the product; the paper resets h, before it.
+
+    >>> [name for name in GRU(4, 3).gates]
+    ['reset', 'update']
     """
 
-    def __init__(self, widths: list[int], dropout: float = 0.0) -> None:
+    gates = ("reset", "update")
+
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__(nn.GRU(inputs, width, batch_first=True))
+
+    def advance(self, projected_NG: Tensor, state: LayerState) -> tuple[Tensor, LayerState]:
+        of_state = F.linear(state[0], self._weight("weight_hh_l0"), self._weight("bias_hh_l0"))
+        r, z, n = projected_NG.chunk(3, -1)
+        r_of_state, z_of_state, n_of_state = of_state.chunk(3, -1)
+        r, z = self._shown((r + r_of_state).sigmoid(), (z + z_of_state).sigmoid())
+        # a record of its own: the candidate is made with the reset gate, also with one that was replaced
+        n = tap(self, "candidate", torch.tanh(n + r * n_of_state), "batch width")
+        hidden = tap(self, "hidden", n + z * (state[0] - n), "batch width")
+        return hidden, (hidden,)
+
+    def _kernel(self, x_BLD: Tensor, state: LayerState) -> tuple[Tensor, LayerState]:
+        out_BLD, end = self.rnn(x_BLD, state[0])
+        return out_BLD, (end,)
+
+
+LAYERS: dict[Cell, Callable[[int, int], Recurrent]] = {
+    "tanh": RNN,
+    "relu": partial(RNN, function="relu"),
+    "lstm": LSTM,
+    "gru": GRU,
+}
+
+
+def recurrent(cell: Cell, inputs: int, width: int) -> Recurrent:
+    """A layer with this cell.
+
+    >>> recurrent("gru", 4, 3).width
+    3
+    """
+    return LAYERS[cell](inputs, width)
+
+
+def set_forget_bias(module: nn.Module, bias: float | None) -> None:
+    """Every LSTM inside starts by keeping its cell (Jozefowicz et al. 2015: 1); None leaves torch's small random one.
+
+    Of torch's two biases, which add up, the first gets it all.
+
+    >>> set_forget_bias(layer := LSTM(4, 3), 1.0)
+    >>> (layer.rnn.bias_ih_l0 + layer.rnn.bias_hh_l0)[3:6]
+    tensor([1., 1., 1.], grad_fn=<SliceBackward0>)
+    """
+    for layer in module.modules():
+        if isinstance(layer, LSTM) and bias is not None:
+            for name, value in (("bias_ih_l0", bias), ("bias_hh_l0", 0.0)):
+                nn.init.constant_(layer.rnn.get_parameter(name).data.chunk(4)[1], value)
+
+
+class Stack(nn.Module):
+    """Layers on top of one another, dropout between them (Zaremba et al. 2014).
+
+    >>> stack = Stack("lstm", [4, 3, 3])
+    >>> outs, ends = stack(Padded(torch.randn(2, 5, 4), torch.tensor([5, 2])))
+    >>> len(outs), len(ends), stack.shape
+    (2, 2, ((3, 3), (3, 3)))
+    """
+
+    def __init__(self, cell: Cell, widths: Sequence[int], dropout: float = 0.0) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(LSTM(i, o) for i, o in itertools.pairwise(widths))
+        self.layers = nn.ModuleList(recurrent(cell, i, o) for i, o in itertools.pairwise(widths))
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Padded, states: tuple[LSTMState, ...] = ()) -> tuple[tuple[Tensor, ...], tuple[Any, ...]]:
+    @property
+    def shape(self) -> tuple[tuple[int, ...], ...]:
+        """The widths of what each layer remembers."""
+        return tuple((layer.width,) * layer.parts for layer in self.each())
+
+    def each(self) -> list[Recurrent]:
+        """The layers, the lowest first."""
+        return list(self.layers)  # type: ignore[arg-type]
+
+    def zeros(self, like: Tensor) -> States:
+        """The states before anything was read."""
+        return tuple(layer.zeros(like) for layer in self.each())
+
+    def forward(self, x: Padded, states: States = ()) -> tuple[tuple[Tensor, ...], States]:
         """(outputs of each layer, state of each layer); no states: zeros."""
         outs, ends = [], []
-        before = states or tuple(layer.zeros(x.data) for layer in self.layers)  # type: ignore[operator]
-        for i, (layer, state) in enumerate(zip(self.layers, before, strict=True)):
+        for i, (layer, state) in enumerate(zip(self.layers, states or self.zeros(x.data), strict=True)):
             out_BLD, end = layer(x.like(self.dropout(x.data)) if i else x, state)
             x = x.like(out_BLD)
             outs.append(out_BLD)
             ends.append(end)
         return tuple(outs), tuple(ends)
 
+    def step(self, x_ND: Tensor, states: States) -> tuple[Tensor, States]:
+        """One place through all layers: (what the highest says, state of each layer)."""
+        ends = []
+        for i, (layer, state) in enumerate(zip(self.each(), states, strict=True)):
+            x_ND, end = layer.step(self.dropout(x_ND) if i else x_ND, state)
+            ends.append(end)
+        return x_ND, tuple(ends)
 
-def unroll(step: Callable[..., Any], x_NTD: Tensor, real_NT: Tensor, state: Any) -> tuple[Tensor, Any]:
+
+class Bidirectional(nn.Module):
+    """One layer that reads in both directions (Schuster and Paliwal 1997); its output is twice as wide.
+
+    A row's padding stays at its end whichever way it is read. What is seen on the way back has the scene's fact
+    `backwards`: its position t is the place length - 1 - t.
+
+    >>> out, (onward, back) = Bidirectional("gru", 4, 3)(Padded(torch.randn(2, 5, 4), torch.tensor([5, 2])))
+    >>> out.shape, torch.equal(out[1, 1, :3], onward[0][1]), torch.equal(out[1, 0, 3:], back[0][1])
+    (torch.Size([2, 5, 6]), True, True)
+    """
+
+    def __init__(self, cell: Cell, inputs: int, width: int) -> None:
+        super().__init__()
+        self.onward, self.back = recurrent(cell, inputs, width), recurrent(cell, inputs, width)
+        self.width = 2 * width
+
+    def forward(self, x: Padded) -> tuple[Tensor, tuple[LayerState, LayerState]]:
+        """(outputs (N, L, 2 D), (the state after the last place, the state after the first))."""
+        onward_BLD, end = self.onward(x, self.onward.zeros(x.data))
+        with scene(backwards=True):
+            back_BLD, beginning = self.back(x.reversed(), self.back.zeros(x.data))
+        return torch.cat([onward_BLD, x.like(back_BLD).reversed().data], -1), (end, beginning)
+
+
+class BidirectionalStack(nn.Module):
+    """Each layer reads both directions of the one below; what a layer remembers has both directions side by side.
+
+    >>> stack = BidirectionalStack("lstm", [4, 3, 3])
+    >>> outs, ends = stack(Padded(torch.randn(2, 5, 4), torch.tensor([5, 2])))
+    >>> outs[-1].shape, ends[0][1].shape, stack.shape
+    (torch.Size([2, 5, 6]), torch.Size([2, 6]), ((6, 6), (6, 6)))
+    """
+
+    def __init__(self, cell: Cell, widths: Sequence[int], dropout: float = 0.0) -> None:
+        super().__init__()
+        read = [widths[0], *(2 * width for width in widths[1:])]
+        self.layers = nn.ModuleList(Bidirectional(cell, i, o) for i, o in zip(read, widths[1:], strict=False))
+        self.dropout = nn.Dropout(dropout)
+
+    @property
+    def shape(self) -> tuple[tuple[int, ...], ...]:
+        """The widths of what each layer remembers."""
+        return tuple((layer.width,) * layer.onward.parts for layer in self.each())
+
+    def each(self) -> list[Bidirectional]:
+        """The layers, the lowest first."""
+        return list(self.layers)  # type: ignore[arg-type]
+
+    def forward(self, x: Padded) -> tuple[tuple[Tensor, ...], States]:
+        """(outputs of each layer, state of each layer)."""
+        outs, ends = [], []
+        for i, layer in enumerate(self.layers):
+            out_BLD, both = layer(x.like(self.dropout(x.data)) if i else x)
+            x = x.like(out_BLD)
+            outs.append(out_BLD)
+            ends.append(tuple(torch.cat(pair, -1) for pair in zip(*both, strict=True)))
+        return tuple(outs), tuple(ends)
+
+
+def unroll(step: Callable[..., tuple[Tensor, Any]], x: Padded, state: Any) -> tuple[Tensor, Any]:
     """One place after the other: step(x_ND, state) -> (feature_ND, state). At padding the state stays as it was.
 
-    >>> unroll(lambda x, s: (x + s, x + s), torch.ones(1, 3, 1), torch.ones(1, 3, dtype=torch.bool), torch.zeros(1, 1))
+    What is seen inside has the scene's fact `position`.
+
+    >>> unroll(lambda x, s: (x + s, x + s), Padded(torch.ones(1, 3, 1), torch.tensor([2])), torch.zeros(1, 1))
     (tensor([[[1.],
              [2.],
-             [3.]]]), tensor([[3.]]))
+             [3.]]]), tensor([[2.]]))
     """
-    seen = []
-    for t in range(x_NTD.shape[1]):
+    seen, states = [], [state]
+    for t, x_ND in enumerate(x.data.unbind(1)):
         with scene(position=t):
-            feature_ND, new = step(x_NTD[:, t], state)
-        state = tree_map(lambda n, o, t=t: torch.where(real_NT[:, t, None], n, o), new, state)
+            feature_ND, state = step(x_ND, states[-1])
         seen.append(feature_ND)
+        states.append(state)
+    if not seen:
+        raise ValueError("unroll() needs at least one place; there is nothing to step over")
+    if x.ragged:  # nothing real comes after padding, so one choice at the end does for all steps
+        state = tree_map(lambda *at: _chosen(torch.stack(at, 1), x.lengths), *states)
     return torch.stack(seen, 1), state
+
+
+def _chosen(states: Tensor, steps_N: Tensor) -> Tensor:
+    """Of states (N, 1 + T, ...), each row's after so many steps."""
+    return states.take_along_dim(steps_N.view(-1, *[1] * (states.ndim - 1)), 1).squeeze(1)

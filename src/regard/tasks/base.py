@@ -27,6 +27,8 @@ class Batch(Rows):
     """a Rows: Tokens, Images, or nothing"""
     target: Any
     """Tokens, or (B,) classes"""
+    begins: bool = False
+    """of a stream: whether it starts anew, and so goes on from nothing"""
 
 
 @dataclass(frozen=True)
@@ -47,22 +49,23 @@ class Task(ABC):
         """For each part of the loss: where a prediction counts, and what is wanted there. Needs no model."""
 
     @abstractmethod
-    def features(self, model: Any, batch: Batch) -> Mapping[str, Tensor]:
-        """The model's features for each part."""
+    def features(self, model: Any, batch: Batch, carry: Any) -> tuple[Mapping[str, Tensor], Any]:
+        """The model's features for each part, and what the next batch may go on from (None: nothing)."""
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
         """How many predictions each part of the loss has."""
         return {name: where.sum() for name, (where, _) in self.asked(batch).items()}
 
-    def loss(self, model: Any, batch: Batch, score: Callable[[Tensor, Tensor], Tensor]) -> Loss:
-        """The sum of `score` over the places that count, part by part."""
-        found, asked = self.features(model, batch), self.asked(batch)
-        return Loss(
-            {
-                name: projected(model.readout, score, flat(found[name], where), flat(wanted, where))
-                for name, (where, wanted) in asked.items()
-            }
-        )
+    def loss(
+        self, model: Any, batch: Batch, score: Callable[[Tensor, Tensor], Tensor], carry: Any = None
+    ) -> tuple[Loss, Any]:
+        """The sum of `score` over the places that count, part by part; and the carry for the next batch."""
+        (found, carry), asked = self.features(model, batch, carry), self.asked(batch)
+        totals = {
+            name: projected(model.readout, score, flat(found[name], where), flat(wanted, where))
+            for name, (where, wanted) in asked.items()
+        }
+        return Loss(totals), carry
 
 
 def flat(x: Tensor, where: Tensor) -> Tensor:
@@ -89,8 +92,28 @@ class Continue(Task):
         _, wanted_BT, real_BT = batch.target.shifted()
         return {"next": (real_BT, wanted_BT)}
 
-    def features(self, model: Any, batch: Batch) -> Mapping[str, Tensor]:
-        return {"next": model(batch.source, batch.target.shifted()[0])}
+    def features(self, model: Any, batch: Batch, carry: Any) -> tuple[Mapping[str, Tensor], Any]:
+        return {"next": model(batch.source, batch.target.shifted()[0])}, None
+
+
+class Stream(Continue):
+    """Continue, where a batch goes on from the state in which the one before it stopped; gradients do not.
+
+    This is truncated backpropagation through time (Williams and Peng 1990). A decoder that has nothing to hand on,
+    such as one that attends to all it has read, starts anew with each batch.
+
+    >>> from regard.models.gpt import GPTConfig
+    >>> from regard.sequence import Tokens
+    >>> from regard.spaces import Words
+    >>> model = GPTConfig(layers=1, width=8, heads=2, longest=8).build(Words(8), Words(8))
+    >>> Stream(Words(8)).features(model, Batch(Tokens.of([[]]), Tokens.of([[4, 5, 6]])), None)[1] is None
+    True
+    """
+
+    def features(self, model: Any, batch: Batch, carry: Any) -> tuple[Mapping[str, Tensor], Any]:
+        state = model.start(batch.source) if carry is None or batch.begins else carry
+        features_BTD, state = model.decoder(batch.target.shifted()[0], state)
+        return {"next": features_BTD}, model.decoder.carry(state)
 
 
 class Objective(nn.Module):
@@ -101,21 +124,25 @@ class Objective(nn.Module):
     >>> from regard.spaces import Words
     >>> model = GPTConfig(layers=1, width=8, heads=2, longest=8).build(Words(8), Words(8))
     >>> objective = Objective(model, Continue(Words(8)))
-    >>> list(objective(Batch(Tokens.of([[]]), Tokens.of([[2, 7, 3]]))).totals)
-    ['next']
+    >>> loss, carry = objective(Batch(Tokens.of([[]]), Tokens.of([[2, 7, 3]])))
+    >>> list(loss.totals), carry
+    (['next'], None)
     """
 
     def __init__(self, model: nn.Module, task: Task) -> None:
         super().__init__()
         self.model, self.task = model, task
 
-    def forward(self, batch: Batch) -> Loss:
+    def forward(self, batch: Batch, carry: Any = None) -> tuple[Loss, Any]:
+        """The loss of a batch that goes on from `carry`, and what the next batch goes on from."""
         space = self.task.space
-        return self.task.loss(self.model, batch, space.loss if self.training else space.surprise)
+        return self.task.loss(self.model, batch, space.loss if self.training else space.surprise, carry)
 
 
 class Feed(Protocol):
     """Batches in an order that is a pure function of seed, epoch and index; a position is plain JSON.
+
+    Where batches go on from one another, each row goes on from the same row, on the same process.
 
     >>> Feed.__name__
     'Feed'

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import ConfigError
-from regard.train.durable import append_line
+from regard.train.durable import append_line, cannot_write, write_text_atomically
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,9 @@ Listener = Callable[[Event], None]
 class MetricsFile:
     """Writes metrics.jsonl and samples.jsonl: one JSON object a line, every `every` steps and at each validation.
 
+    A run that was killed goes on from its last checkpoint: what it had written of later steps is dropped then, so that
+    no step is told twice.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as run:
     ...     MetricsFile(Path(run))(Validated(5, {"loss": 2.0}, True))
@@ -119,6 +122,10 @@ class MetricsFile:
         match event:
             case Stepped() if event.step % self.every:
                 return
+            case Began():
+                for name in ("metrics", "samples"):
+                    drop_after(self.run / f"{name}.jsonl", event.step)
+                self._write("metrics", event, asdict(event))
             case Validated():
                 self._write("metrics", event, {"step": event.step, **event.metrics, "best": event.best})
                 for sample in event.samples:
@@ -131,6 +138,37 @@ class MetricsFile:
     def _write(self, name: str, event: Event, row: Mapping[str, Any]) -> None:
         text = json.dumps({"event": type(event).__name__.lower(), **row}, ensure_ascii=False)
         append_line(self.run / f"{name}.jsonl", text)
+
+
+def drop_after(path: Path, step: int) -> None:
+    """Drop the lines of later steps, and what a crash left of a line; whoever reads sees the old file or the new one.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as run:
+    ...     file = Path(run) / "metrics.jsonl"
+    ...     _ = file.write_text('{"step": 1}\\n{"step": 2}\\n{"step": 3}\\n{"st')
+    ...     drop_after(file, 2)
+    ...     file.read_text()
+    '{"step": 1}\\n{"step": 2}\\n'
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise cannot_write(path, 0, error) from error
+    kept = b"".join(line for line in data.splitlines(keepends=True) if _is_upto(line, step))
+    if kept != data:
+        write_text_atomically(path, kept.decode())
+
+
+def _is_upto(line: bytes, step: int) -> bool:
+    """Whether a line is whole and of this step or an earlier one; a power cut may leave anything."""
+    try:
+        row = json.loads(line) if line.endswith(b"\n") else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(row, dict) and isinstance(row.get("step"), int) and row["step"] <= step
 
 
 class TensorBoard:
@@ -147,10 +185,12 @@ class TensorBoard:
             raise ConfigError(
                 "train.tensorboard = true needs the package tensorboard; install it, or leave the setting out"
             ) from None
-        self.writer = SummaryWriter(str(run / "tensorboard"))
+        self._open = lambda step: SummaryWriter(str(run / "tensorboard"), purge_step=step + 1)
 
     def __call__(self, event: Event) -> None:
         match event:
+            case Began():  # what a killed run has told of later steps is not shown
+                self.writer = self._open(event.step)
             case Stepped():
                 rows = {"loss": event.loss, "rate": event.rate, "norm": event.norm}
                 self._write("train", event.step, rows | {"tokens per second": event.tokens / event.seconds})

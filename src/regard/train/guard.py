@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
@@ -41,8 +42,10 @@ class Signals:
         self.caught = number
 
 
-def culprit(objective: nn.Module, batch: Batch, seed: int) -> str:
-    """The first module whose output is not finite on this batch, or the first weight whose gradient is not.
+def culprit(objective: nn.Module, batches: Sequence[Batch], seed: int, carry: Any = None) -> str:
+    """The first module whose output is not finite on these batches, or the first weight whose gradient is not.
+
+    The batches of a step are read again as the step read them: by its seed, from its carry, one after the other.
 
     >>> from regard.models.gpt import GPTConfig
     >>> from regard.sequence import Tokens
@@ -50,7 +53,7 @@ def culprit(objective: nn.Module, batch: Batch, seed: int) -> str:
     >>> from regard.tasks.base import Continue, Objective
     >>> model = GPTConfig(layers=2, width=8, heads=2, longest=8, dropout=0.0).build(Words(8), Words(8))
     >>> _ = nn.init.constant_(model.decoder.layers[1].ffn.rise.weight, float("nan"))
-    >>> culprit(Objective(model, Continue(Words(8))), Batch(Tokens.of([[]]), Tokens.of([[2, 7, 3]])), seed=1)
+    >>> culprit(Objective(model, Continue(Words(8))), [Batch(Tokens.of([[]]), Tokens.of([[2, 7, 3]]))], seed=1)
     'decoder.layers.1.ffn.rise'
     """
     found: list[str] = []
@@ -67,7 +70,9 @@ def culprit(objective: nn.Module, batch: Batch, seed: int) -> str:
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            objective(batch)
+            for batch in batches:
+                if len(batch):
+                    _, carry = objective(batch, carry)
     finally:
         for hook in hooks:
             hook.remove()

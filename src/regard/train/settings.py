@@ -52,8 +52,8 @@ class TrainConfig:
     """checkpoints that stay, besides the best"""
     patience: int = 0
     """stop after so many validations without improvement; 0: never"""
-    select: Literal["loss", "ppl", "bleu"] = "loss"
-    """the score that calls a checkpoint the best"""
+    select: str = "loss"
+    """the score of validation that calls a checkpoint the best, such as loss; which there are is the task's to say"""
     tensorboard: bool = False
     """also write event files for TensorBoard; needs the tensorboard extra"""
     on_nan: Literal["stop", "skip"] = "stop"

@@ -1,8 +1,9 @@
 """The one trainer. It asks an objective for a Loss, not what it trains; it tells listeners, not the screen.
 
 What a step does is a pure function of (recipe, seed, step): batches come by position, and the random numbers of
-dropout are seeded anew at each step. So a checkpoint holds weights, the optimiser's memory and a few plain numbers,
-and a run that was stopped goes on bit for bit.
+dropout are seeded anew at each step. So a checkpoint holds weights, the optimiser's memory, what a batch hands to the
+next (the carry of truncated BPTT, each rank's own) and a few plain numbers, and a run that was stopped goes on bit for
+bit.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from torch import Tensor
 
 from regard.errors import Diverged, Interrupted, ModelError, Terminated
 from regard.models.base import parameters
+from regard.score.score import FALLING
 from regard.tasks.base import Batch, Feed, Objective
-from regard.train import checkpoint, commit
+from regard.train import carry, checkpoint, commit
 from regard.train.compiling import compile_layers
 from regard.train.events import Began, Ended, Event, Listener, Saved, Skipped, Stepped, Validated
 from regard.train.guard import Signals, culprit
@@ -122,6 +124,7 @@ class Trainer:
         self.epoch = feed.epoch()
         self.every = config.every or max(1, math.ceil(self.epoch / config.accumulate))
         self.ema = [w.clone() for w in self.flat.weights()] if config.ema else []
+        self.carry: Any = None
         found = resumable(run, world)
         self.progress = self.restore(found.checkpoint) if found.checkpoint else Progress(self.planned())
         began = Began(self.progress.step, self.progress.steps, parameters(objective), found.refused)
@@ -149,22 +152,13 @@ class Trainer:
         began, number = time.perf_counter(), self.progress.step + 1
         batches = [batch for batch, _ in taken]
         counts = self.count(batches)
-        self.objective.train()
         torch.manual_seed(self.seed_of(number))
-        value = torch.zeros((), dtype=torch.double)
-        self.flat.clear()
-        for batch in batches:
-            if len(batch):  # a batch with fewer rows than processes leaves some of them with none
-                with self.precision():
-                    part = self.objective(batch).over(counts)
-                part.backward()
-                value += part.detach().double()
-        for grad in self.flat.gradients():
-            self.world.add_up(grad)
+        value, after = self.gradients(batches, counts, self.carry)
         norm, loss = float(self.flat.norm()), float(self.world.sum({"loss": value})["loss"])
         self.progress.step, self.progress.position = number, taken[-1][1]
         if not math.isfinite(norm + loss):
             return self.not_a_number(batches)
+        self.carry = after
         if self.config.clip and norm > self.config.clip:
             self.flat.scale(self.config.clip / norm)
         rate = self.config.schedule.rate(number, self.progress.steps, self.progress.drops)
@@ -177,6 +171,22 @@ class Trainer:
         tokens = int(sum(float(c) for c in counts.values()))
         self.progress.tokens += tokens
         self.tell(Stepped(number, loss, rate, norm, tokens, time.perf_counter() - began))
+
+    def gradients(self, batches: Sequence[Batch], counts: Mapping[str, Tensor], carry: Any) -> tuple[Tensor, Any]:
+        """Gradients summed over batches and ranks, this rank's part of the loss, and what comes after goes on from."""
+        value = torch.zeros((), dtype=torch.double)
+        self.objective.train()
+        self.flat.clear()
+        for batch in batches:
+            if len(batch):  # a batch with fewer rows than processes leaves some of them with none
+                with self.precision():
+                    loss, carry = self.objective(batch, carry)
+                    part = loss.over(counts)
+                part.backward()
+                value += part.detach().double()
+        for grad in self.flat.gradients():
+            self.world.add_up(grad)
+        return value, carry
 
     def count(self, batches: Sequence[Batch]) -> dict[str, Tensor]:
         counted = [self.objective.task.counts(batch) for batch in batches]
@@ -191,13 +201,10 @@ class Trainer:
         return torch.autocast(kind, torch.bfloat16, enabled=self.config.precision == "bfloat16")
 
     def not_a_number(self, batches: Sequence[Batch]) -> None:
-        """Before the update: weights and the optimiser's memory are still good."""
+        """Before the update: weights, the optimiser's memory and the carry are still good."""
         step = self.progress.step
         with self.precision():
-            found = [culprit(self.objective, batch, self.seed_of(step)) for batch in batches if len(batch)]
-        # only one of the batches may be bad; the others find no module, just the gradient that it spoilt
-        modules = [name for name in found if name != "loss" and not name.startswith("gradient of ")]
-        name = next(iter([*modules, *found]), "loss")
+            name = culprit(self.objective, batches, self.seed_of(step), self.carry)
         if self.config.on_nan == "skip":
             return self.tell(Skipped(step, name))
         good = checkpoint.newest(self.run).checkpoint
@@ -214,7 +221,7 @@ class Trainer:
             self.objective.eval()
             metrics, samples = self.validate()
         value, before = metrics[self.config.select], progress.best.get(self.config.select)
-        better = before is None or (value > before if self.config.select == "bleu" else value < before)
+        better = before is None or (value < before if self.config.select in FALLING else value > before)
         progress.stale = 0 if better else progress.stale + 1
         progress.drops = drops(self.config.schedule, progress.drops, progress.stale)
         if better:
@@ -236,20 +243,13 @@ class Trainer:
 
     def seconds_a_step(self) -> float:
         """Measured on real batches, forward, backward and the sum over ranks; nothing is learned from them."""
-        stream, times = self.feed.stream(None), []
-        self.objective.train()
+        stream, after, times = self.feed.stream(None), None, []
         for _ in range(12):
             began = time.perf_counter()
             batches = [next(stream)[0] for _ in range(self.config.accumulate)]
-            counts = self.count(batches)
-            for batch in batches:
-                if len(batch):
-                    with self.precision():
-                        self.objective(batch).over(counts).backward()
-            for grad in self.flat.gradients():
-                self.world.add_up(grad)
-            self.flat.clear()
+            _, after = self.gradients(batches, self.count(batches), after)
             times.append(time.perf_counter() - began)
+        self.flat.clear()
         mean = sum(sorted(times[2:])[1:-1]) / (len(times) - 4)
         return float(self.world.sum({"seconds": torch.tensor(mean)})["seconds"]) / self.world.size
 
@@ -257,10 +257,13 @@ class Trainer:
         return bool(self.config.patience) and self.progress.stale >= self.config.patience
 
     def save(self, best: bool = False) -> None:
-        """Commit a checkpoint; the leader writes, the others hold the same."""
+        """Commit a checkpoint; the leader writes, the others hold the same but for their carry."""
+        carried = carry.gather(self.carry, self.world)
         if not self.world.leads:
             return
         groups: dict[str, Mapping[str, Tensor]] = {"optimizer": optimizer_tensors(self.optimizer)}
+        if carried:
+            groups["carry"] = carried
         if self.ema:
             groups["trained"] = weights(self.objective.model)
             with self.averaged():
@@ -290,7 +293,17 @@ class Trainer:
         progress = Progress(**state)
         if not self.config.minutes:  # minutes were turned into steps once; the others may have been changed
             progress.steps = self.planned()
+        if "carry" in found.groups:
+            mine = carry.of_rank(found.tensors("carry"), self.world.rank)
+            self.carry = carry.unpack(mine, self.carry_after(progress.position))
         return progress
+
+    @torch.no_grad()
+    def carry_after(self, position: Mapping[str, int] | None) -> Any:
+        """What the batch at a position hands on: the shape that a restored carry must have."""
+        batch, _ = next(self.feed.stream(position))
+        with self.precision():
+            return self.objective(batch)[1] if len(batch) else None
 
     def stop(self, caught: int) -> None:
         """Save, say so, and leave with the documented exit code."""
@@ -323,7 +336,7 @@ def resumable(run: Path, world: World) -> checkpoint.Found:
 
 @torch.no_grad()
 def surprise(objective: Objective, feed: Feed, world: World) -> Mapping[str, float]:
-    """Validation by loss and perplexity: the loss is not smoothed.
+    """Validation by loss and perplexity: the loss is not smoothed, and a stream starts from nothing.
 
     >>> from regard.models.seq2seq import Seq2SeqConfig
     >>> from regard.spaces import Words
@@ -333,14 +346,15 @@ def surprise(objective: Objective, feed: Feed, world: World) -> Mapping[str, flo
     >>> sorted(surprise(Objective(model, Continue(Words(8))).eval(), Copying(), World()))
     ['loss', 'ppl']
     """
-    total, count = torch.zeros((), dtype=torch.double), torch.zeros((), dtype=torch.double)
+    total, count, after = torch.zeros((), dtype=torch.double), torch.zeros((), dtype=torch.double), None
     for batch in feed.valid():
         if len(batch):
-            total += sum(t.double() for t in objective(batch).totals.values())
+            loss, after = objective(batch, after)
+            total += sum(t.double() for t in loss.totals.values())
             count += sum(objective.task.counts(batch).values())
     summed = world.sum({"total": total, "count": count})
-    loss = float(summed["total"] / summed["count"].clamp(min=1))
-    return {"loss": loss, "ppl": math.exp(min(loss, 700.0))}
+    mean = float(summed["total"] / summed["count"].clamp(min=1))
+    return {"loss": mean, "ppl": math.exp(min(mean, 700.0))}
 
 
 class Swapped:

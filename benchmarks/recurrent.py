@@ -1,0 +1,162 @@
+"""What the contract costs: training a recurrent language model by the one trainer beside a bare torch.nn loop.
+
+The same batches of Tiny Shakespeare's characters (streams cut into windows, the state carried from window to window),
+the same shape, Adam, clipping at 1, in one process and in turns, so that a busy machine slows both:
+  regard   RNNLMConfig, Stream and Trainer.step, as `regard train` runs them
+  torch    nn.Embedding, nn.LSTM (or GRU, RNN) over all layers at once, nn.Linear, cross_entropy, fused Adam
+
+    REGARD_DATA=folder python benchmarks/recurrent.py [--cell lstm] [--rounds 5] [--steps 40]
+
+Both must learn: the last loss of each is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.models.rnnlm import RNNLMConfig
+from regard.sequence import Tokens
+from regard.spaces import Words
+from regard.tasks.base import Batch, Objective, Stream
+from regard.train.events import Stepped
+from regard.train.optim import Adam
+from regard.train.parallel import steady_memory
+from regard.train.schedule import Constant
+from regard.train.settings import TrainConfig
+from regard.train.trainer import Trainer
+from regard.world import World
+
+RATE = 2e-3
+
+
+class Windows:
+    """Streams of a text, cut into windows that overlap by the character that is read after it was wanted."""
+
+    def __init__(self, text: str, streams: int, window: int) -> None:
+        letters = sorted(set(text))
+        ids = torch.tensor([letters.index(c) for c in text])
+        self.size, self.window, per = len(letters), window, len(ids) // streams
+        self.ids = ids[: per * streams].view(streams, per)
+        self.count = (per - 1) // window
+
+    def batch(self, number: int) -> Batch:
+        at = number % self.count * self.window
+        taken = self.ids[:, at : at + self.window + 1].contiguous()
+        nobody = torch.zeros(len(taken), 0, dtype=torch.long)
+        return Batch(Tokens.full(nobody), Tokens.full(taken), begins=number % self.count == 0)
+
+    def stream(self, position: object) -> Iterator[tuple[Batch, dict[str, int]]]:
+        yield from ((self.batch(i), {"batch": i + 1}) for i in range(10**9))
+
+    def valid(self) -> Iterator[Batch]:
+        yield self.batch(0)
+
+    def epoch(self) -> int:
+        return self.count
+
+
+class Ours:
+    """The one trainer's own step."""
+
+    def __init__(self, given: argparse.Namespace, feed: Windows, run: Path) -> None:
+        torch.manual_seed(1)
+        words, self.losses = Words(feed.size), list[float]()
+        shape = RNNLMConfig(cell=given.cell, layers=given.layers, width=given.width, dropout=given.dropout)
+        config = TrainConfig(steps=10**6, clip=1.0, optimizer=Adam(), schedule=Constant(lr=RATE))
+        objective = Objective(shape.build(words, words), Stream(words))
+        self.trainer = Trainer(objective, feed, config, run, World(), [self.told], None, 1)
+
+    def told(self, event: object) -> None:
+        if isinstance(event, Stepped):
+            self.losses.append(event.loss)
+
+    def step(self, batch: Batch) -> None:
+        self.trainer.step([(batch, {})])
+
+
+class Bare(nn.Module):
+    """As a tutorial would write it."""
+
+    def __init__(self, given: argparse.Namespace, feed: Windows) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        kinds: dict[str, Callable[..., nn.Module]] = {
+            "lstm": nn.LSTM,
+            "gru": nn.GRU,
+            "tanh": nn.RNN,
+            "relu": lambda *a, **k: nn.RNN(*a, nonlinearity="relu", **k),
+        }
+        self.embed, self.drop = nn.Embedding(feed.size, given.width), nn.Dropout(given.dropout)
+        between = given.dropout if given.layers > 1 else 0.0
+        self.rnn = kinds[given.cell](given.width, given.width, given.layers, batch_first=True, dropout=between)
+        self.readout = nn.Linear(given.width, feed.size, bias=False)
+        nn.init.normal_(self.embed.weight, std=given.width**-0.5)
+        self.optimizer = torch.optim.Adam(self.parameters(), lr=RATE, fused=True)
+        self.state: Tensor | tuple[Tensor, ...] | None = None
+        self.losses = list[float]()
+
+    def step(self, batch: Batch) -> None:
+        read, wanted = batch.target.data[:, :-1], batch.target.data[:, 1:]
+        out, state = self.rnn(self.drop(self.embed(read)), None if batch.begins else self.state)
+        self.state = tuple(s.detach() for s in state) if isinstance(state, tuple) else state.detach()
+        loss = F.cross_entropy(self.readout(self.drop(out)).flatten(0, 1), wanted.flatten())
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.losses.append(loss.item())
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--cell", default="lstm", choices=["lstm", "gru", "tanh", "relu"])
+    options.add_argument("--layers", type=int, default=2)
+    options.add_argument("--width", type=int, default=256)
+    options.add_argument("--dropout", type=float, default=0.1)
+    options.add_argument("--streams", type=int, default=32)
+    options.add_argument("--window", type=int, default=64)
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--steps", type=int, default=40)
+    options.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    given = options.parse_args()
+    torch.set_num_threads(given.threads)
+    steady_memory()  # for both: a bare loop without it is slower
+    text = (Path(os.environ["REGARD_DATA"]) / "tiny-shakespeare" / "input.txt").read_text(encoding="utf-8")
+    feed = Windows(text, given.streams, given.window)
+    with tempfile.TemporaryDirectory() as run:
+        who = {"regard": Ours(given, feed, Path(run)), "torch": Bare(given, feed)}
+        speeds = measure(who, feed, given)
+    print(f"\ncharacters/s, {given.cell}, {given.layers} x {given.width}, {given.streams} streams of {given.window}:")
+    for name, found in speeds.items():
+        print(f"  {name:7} {statistics.median(found):8.0f} ({min(found):.0f} to {max(found):.0f})", end="")
+        print(f"   loss {statistics.mean(who[name].losses[-5:]):.3f} after {len(who[name].losses)} steps")
+    ratios = [a / b for a, b in zip(speeds["regard"], speeds["torch"], strict=True)]
+    print(f"  regard / torch: {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})")
+
+
+def measure(who: dict[str, Ours | Bare], feed: Windows, given: argparse.Namespace) -> dict[str, list[float]]:
+    speeds: dict[str, list[float]] = {name: [] for name in who}
+    for number in range(given.rounds + 1):  # the first round warms up
+        batches = [feed.batch(number * given.steps + i) for i in range(given.steps)]
+        order = list(who) if number % 2 else list(who)[::-1]
+        for name in order:
+            began = time.perf_counter()
+            for batch in batches:
+                who[name].step(batch)
+            if number:
+                speeds[name].append(given.steps * given.streams * given.window / (time.perf_counter() - began))
+    return speeds
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+"""Where to look: scores of a query against each place of a source, weights, context (Bahdanau 2015, Luong 2015).
+
+What depends on the source alone is made once a source. The W hypotheses of a source are W queries to one copy of it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from regard.errors import ConfigError
+from regard.sequence import Padded, Rows
+from regard.trace import tap
+
+AXES = "batch head query:target key:source"
+HELD = 2**24
+"""numbers inside additive scores that may be held at once, 64 MB; more are made one query after the other, and again"""
+ScoreName = Literal["dot", "general", "concat", "cosine"]
+
+
+class Score(nn.Module, ABC):
+    """How well a query fits each place of the source.
+
+    >>> Dot(2, 2)(torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[3.0, 0.0], [0.0, 4.0]]]))
+    tensor([[[3., 8.]]])
+    """
+
+    def keys(self, states_BSM: Tensor) -> Tensor:
+        """(B, S, K): what can be made of the source before there is a query."""
+        return states_BSM
+
+    @abstractmethod
+    def forward(self, query_BQD: Tensor, keys_BSK: Tensor) -> Tensor:
+        """(B, Q, S)"""
+
+
+class Dot(Score):
+    """q . h (Luong et al. 2015, eq. 8).
+
+    >>> Dot(8, 4)
+    Traceback (most recent call last):
+    regard.errors.ConfigError: a dot product needs vectors of one width; the query has 8, the source 4: use "general"
+    """
+
+    def __init__(self, query: int, memory: int) -> None:
+        super().__init__()
+        _same("a dot product", query, memory)
+
+    def forward(self, query_BQD: Tensor, keys_BSK: Tensor) -> Tensor:
+        return query_BQD @ keys_BSK.mT
+
+
+class General(Score):
+    """q . W h (Luong et al. 2015, eq. 8).
+
+    >>> General(8, 4).keys(torch.zeros(1, 3, 4)).shape
+    torch.Size([1, 3, 8])
+    """
+
+    def __init__(self, query: int, memory: int) -> None:
+        super().__init__()
+        self.key = nn.Linear(memory, query, bias=False)
+
+    def keys(self, states_BSM: Tensor) -> Tensor:
+        return self.key(states_BSM)
+
+    def forward(self, query_BQD: Tensor, keys_BSK: Tensor) -> Tensor:
+        return query_BQD @ keys_BSK.mT
+
+
+class Additive(Score):
+    """v . tanh(W q + U h) (Bahdanau et al. 2015, A.1.2); Luong's "concat" is the same, W and U side by side.
+
+    >>> Additive(8, 4, 6)(torch.zeros(1, 2, 8), torch.zeros(1, 3, 6)).shape
+    torch.Size([1, 2, 3])
+    """
+
+    def __init__(self, query: int, memory: int, inner: int) -> None:
+        super().__init__()
+        self.query, self.key = nn.Linear(query, inner, bias=False), nn.Linear(memory, inner, bias=False)
+        self.v = nn.Linear(inner, 1, bias=False)
+
+    def keys(self, states_BSM: Tensor) -> Tensor:
+        return self.key(states_BSM)
+
+    def forward(self, query_BQD: Tensor, keys_BSK: Tensor) -> Tensor:
+        query_BQK, v_K = self.query(query_BQD), self.v.weight.squeeze(0)
+        if query_BQK.shape[1] * keys_BSK.numel() > HELD:
+            return _Fit.apply(query_BQK, keys_BSK, v_K)
+        return (query_BQK[:, :, None] + keys_BSK[:, None]).tanh_() @ v_K
+
+
+class _Fit(torch.autograd.Function):
+    """v . tanh(q + k) of all pairs, one query after the other: queries x places x width are never held at once.
+
+    Where all words of a target ask at once that may be gigabytes. Backward takes each tanh again.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, query_BQK: Tensor, keys_BSK: Tensor, v_K: Tensor) -> Tensor:
+        ctx.save_for_backward(query_BQK, keys_BSK, v_K)
+        return torch.stack([(q_BK[:, None] + keys_BSK).tanh_() @ v_K for q_BK in query_BQK.unbind(1)], 1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *into: Tensor) -> Any:
+        query_BQK, keys_BSK, v_K = ctx.saved_tensors
+        of_query, of_squares, of_v = torch.empty_like(query_BQK), torch.zeros_like(keys_BSK), torch.zeros_like(v_K)
+        fits_BSK = torch.empty_like(keys_BSK)
+        for q, into_BS in enumerate(into[0].unbind(1)):
+            torch.add(query_BQK[:, q, None], keys_BSK, out=fits_BSK).tanh_()
+            of_v += into_BS.flatten() @ fits_BSK.flatten(0, 1)
+            of_squares.addcmul_(fits_BSK.square_(), into_BS[:, :, None])  # tanh' = 1 - tanh^2: the ones come at the end
+            of_query[:, q] = torch.bmm(into_BS[:, None], fits_BSK).squeeze(1)
+        of_query = (into[0].sum(2)[:, :, None] - of_query).mul_(v_K)
+        return of_query, (into[0].sum(1)[:, :, None] - of_squares).mul_(v_K), of_v
+
+
+class Cosine(Score):
+    """b q . h / (|q| |h|) with a learned sharpness b (Graves et al. 2014, eq. 5 and 6).
+
+    A cosine alone lies between -1 and 1: the best place could never have more than e^2 times the share of the worst.
+
+    >>> score = Cosine(2, 2)
+    >>> keys = score.keys(torch.tensor([[[3.0, 0.0], [0.0, 0.5], [0.0, 0.0]]]))
+    >>> (score(torch.tensor([[[2.0, 2.0]]]), keys) / score.log_sharpness.exp()).detach()
+    tensor([[[0.7071, 0.7071, 0.0000]]])
+    """
+
+    def __init__(self, query: int, memory: int) -> None:
+        super().__init__()
+        _same("a cosine", query, memory)
+        self.log_sharpness = nn.Parameter(torch.full((), math.log(8.0)))
+
+    def keys(self, states_BSM: Tensor) -> Tensor:
+        return F.normalize(states_BSM, dim=-1)
+
+    def forward(self, query_BQD: Tensor, keys_BSK: Tensor) -> Tensor:
+        return self.log_sharpness.exp() * (F.normalize(query_BQD, dim=-1) @ keys_BSK.mT)
+
+
+def _same(what: str, query: int, memory: int) -> None:
+    if query != memory:
+        raise ConfigError(
+            f'{what} needs vectors of one width; the query has {query}, the source {memory}: use "general"'
+        )
+
+
+SCORES: dict[ScoreName, Callable[[int, int], Score]] = {
+    "dot": Dot,
+    "general": General,
+    "concat": lambda query, memory: Additive(query, memory, query),
+    "cosine": Cosine,
+}
+"""Of the widths of a query and of the source's states."""
+
+
+@dataclass(frozen=True)
+class Annotations(Rows):
+    """A source as an alignment sees it; made once, never copied for hypotheses.
+
+    >>> Alignment(Dot(2, 2)).annotate(Padded(torch.ones(1, 3, 2), torch.tensor([2]))).real
+    tensor([[[ True,  True, False]]])
+    """
+
+    states: Tensor
+    """(B, S, M)"""
+    keys: Tensor
+    """(B, S, K)"""
+    real: Tensor | None = None
+    """(B, 1, S), True = may be seen; None: nothing is padding"""
+
+
+class Alignment(nn.Module):
+    """Scores, weights and context over a source.
+
+    >>> alignment = Alignment(Dot(2, 2))
+    >>> states = Padded(torch.tensor([[[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]]]), torch.tensor([2]))
+    >>> alignment(torch.tensor([[[5.0, 5.0]]]), alignment.annotate(states))
+    tensor([[[0.5000, 0.5000]]])
+    """
+
+    def __init__(self, score: Score) -> None:
+        super().__init__()
+        self.score = score
+
+    def annotate(self, states: Padded) -> Annotations:
+        """What is made of a source before anything is said about it."""
+        return Annotations(states.data, self.score.keys(states.data), states.mask[:, None] if states.ragged else None)
+
+    def weights(self, query_NTD: Tensor, source: Annotations) -> Tensor:
+        """(N, 1, T, S): shares of the source, 0 at padding and wherever there is nothing to see."""
+        (N, T, D), (B, S, _) = query_NTD.shape, source.keys.shape
+        scores_BQS = self.score(query_NTD.reshape(B, N // max(B, 1) * T, D), source.keys)
+        scores_BQS = tap(self, "scores", scores_BQS.view(N, 1, T, S), AXES).view(scores_BQS.shape)
+        if source.real is None:
+            weights_BQS = scores_BQS.softmax(-1)
+        else:  # an empty source is all padding: its softmax is NaN, its weights are zeros
+            blind_B1S = ~source.real
+            weights_BQS = scores_BQS.masked_fill(blind_B1S, -math.inf).softmax(-1).masked_fill(blind_B1S, 0.0)
+        return tap(self, "weights", weights_BQS.view(N, 1, T, S), AXES)
+
+    def forward(self, query_NTD: Tensor, source: Annotations) -> Tensor:
+        """(N, T, M): the mean of the source's states under the weights."""
+        context_NTM = mix(self.weights(query_NTD, source), source.states)
+        return tap(self, "context", context_NTM[:, None], "batch head query:target width").squeeze(1)
+
+
+def mix(weights_N1TS: Tensor, values_BSM: Tensor) -> Tensor:
+    """(N, T, M): sums of a source's values under each hypothesis's weights.
+
+    >>> mix(torch.tensor([[[[0.5, 0.5]]], [[[1.0, 0.0]]]]), torch.tensor([[[2.0], [4.0]]]))
+    tensor([[[3.]],
+    <BLANKLINE>
+            [[2.]]])
+    """
+    (N, _, T, S), (B, _, M) = weights_N1TS.shape, values_BSM.shape
+    return (weights_N1TS.reshape(B, N // max(B, 1) * T, S) @ values_BSM).view(N, T, M)

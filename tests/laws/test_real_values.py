@@ -1,0 +1,89 @@
+"""Laws of every model of real-valued sequences in the zoo: those of words, where nothing is searched for."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from regard.loss import projected
+from regard.sequence import Tokens
+from regard.spaces import Gaussian
+from regard.trace import record
+from zoo import REAL, SERIES, alone, build, nothing
+
+close = {"atol": 1e-5, "rtol": 1e-5}
+space = Gaussian(2)
+
+
+@pytest.fixture(params=REAL)
+def animal(request):
+    return build(request.param), REAL[request.param].source()
+
+
+@torch.no_grad()
+def test_one_step_at_a_time_equals_all_at_once(animal):
+    model, source = animal
+    whole = Tokens.full(SERIES.data)
+    state, steps = model.start(source, room=5), []
+    for values in whole.data.split(1, dim=1):
+        features, state = model.decoder(Tokens.full(values), state)
+        steps.append(features)
+    torch.testing.assert_close(torch.cat(steps, 1), model(source, whole), **close)
+
+
+@torch.no_grad()
+def test_no_position_sees_the_future(animal):
+    model, source = animal
+    whole, changed = Tokens.full(SERIES.data), SERIES.data.clone()
+    changed[:, 3:] = 9.0
+    a, b = model(source, whole), model(source, Tokens.full(changed))
+    torch.testing.assert_close(a[:, :3], b[:, :3])
+    assert not torch.allclose(a[:, 3:], b[:, 3:])
+
+
+@torch.no_grad()
+def test_padding_and_neighbours_change_nothing(animal):
+    model, source = animal
+    together = model(source, SERIES)
+    for i in range(3):
+        one = model(alone(source, i), alone(SERIES, i))[0]
+        torch.testing.assert_close(one, together[i, : len(one)], **close)
+    loud = replace(SERIES, data=torch.where(SERIES.mask[..., None], SERIES.data, 7.0))
+    torch.testing.assert_close(model(source, loud)[SERIES.mask], together[SERIES.mask], rtol=0, atol=0)
+
+
+def test_every_parameter_learns(animal):
+    model, source = animal
+    read, wanted, real = SERIES.shifted()
+    projected(model.readout, space.loss, model.train()(source, read)[real], wanted[real]).backward()
+    assert [n for n, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []
+
+
+@torch.no_grad()
+def test_recording_changes_nothing(animal):
+    model, source = animal
+    plain = model(source, SERIES)
+    with record(model, replace={"*": lambda t: t.clone()}) as trace:
+        watched = model(source, SERIES)
+    torch.testing.assert_close(plain[SERIES.mask], watched[SERIES.mask], **close)
+    assert trace.find("*.hidden")
+
+
+@torch.no_grad()
+def test_a_prediction_is_the_next_input_for_as_long_as_anybody_likes(animal):
+    model, _ = animal
+    state, value, said = model.start(nothing(1)), SERIES.data[:1, :1], []
+    for _ in range(6):
+        features, state = model.decoder(Tokens.full(value), state)
+        value = space.next(model.readout(features))
+        said.append(value)
+    again = model(nothing(1), Tokens.full(torch.cat([SERIES.data[:1, :1], *said[:-1]], 1)))
+    torch.testing.assert_close(space.next(model.readout(again)), torch.cat(said, 1), **close)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_every_model_runs_on_the_meta_device(name):
+    with torch.device("meta"):
+        model, source = build(name), nothing()
+        features, _ = model.decoder(Tokens.full(torch.zeros(3, 5, 2)), model.start(source, room=8))
+    assert model.readout(features).is_meta and model.readout(features).shape == (3, 5, 4)

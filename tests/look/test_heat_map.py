@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from regard.look.matrix import Matrix
-from regard.look.terminal import HIGH, LOW, STEPS, colours, heat_map
+from regard.look.ramps import GROUND, PURPLE, STEPS
+from regard.look.terminal import colours, heat_map
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -130,7 +131,7 @@ def test_every_number_can_be_read_on_its_colour(colour):
 
 
 def test_more_weight_is_never_darker():
-    assert luminance(LOW) < luminance(HIGH)
+    assert luminance(GROUND) < luminance(PURPLE)
     steps = [luminance(xterm(step)) for step in STEPS]
     assert steps == sorted(steps)
 

@@ -240,9 +240,16 @@ def test_a_notebook_runs_nothing_that_a_recording_holds():
     assert "<script" not in shown and shown.count("&lt;script&gt;") >= 4
 
 
-def test_a_recording_without_attention_still_shows_its_names():
-    shown = forced("seq2seq")._repr_html_()
-    assert "<svg" not in shown and "decoder.features" in shown
+def test_a_notebook_sees_the_states_of_what_has_no_attention():
+    recording = forced("seq2seq")
+    shown = recording._repr_html_()
+    assert recording.states().svg() in shown and "<td>decoder.features</td>" in shown
+    assert ElementTree.fromstring(shown).tag == "div"
+
+
+def test_a_recording_without_a_picture_still_shows_its_names():
+    shown = Recording(Trace(records=[Record("logits", ("batch",), torch.ones(1), {}, {})]))._repr_html_()
+    assert "<svg" not in shown and "<td>logits</td>" in shown
 
 
 def refused(kind, message, call):

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from regard.look import AttentionGrid, AttentionView
 from regard.look.matrix import Matrix
-from regard.look.svg import DARK, INK_DARK, INK_LIGHT, LIGHT, SIDES, STYLE, extent, picture
+from regard.look.ramps import DARK, INK_DARK, INK_LIGHT, LIGHT
+from regard.look.svg import SIDES, STYLE, extent, picture
 from regard.look.tokens import shown
 
 SVG = "{http://www.w3.org/2000/svg}"

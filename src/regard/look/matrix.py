@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from regard.look.scales import Scale, Share
 from regard.look.tokens import shown
 
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Numbers from 0 on, one row for each target word and one column for each source word.
+    """Numbers with a label for each row and each column, and the scale they are painted by.
 
     >>> Matrix(np.array([[0.25, 0.75]]), ("i",), ("je", "suis"), "attention").top
     0.75
@@ -26,6 +27,10 @@ class Matrix:
     column_title: str = "source"
     ceiling: float | None = None
     """what the strongest colour stands for; None: the largest number"""
+    given: Scale | None = None
+    """how numbers become colours; None: as shares, from 0 to the strongest colour"""
+    spoken: tuple[str, str] = ("weights", "looks most at")
+    """what the numbers are called, and what a row does where its number is the largest"""
 
     def __post_init__(self) -> None:
         if self.numbers.shape != (len(self.rows), len(self.columns)):
@@ -38,9 +43,14 @@ class Matrix:
         return self.largest if self.ceiling is None else self.ceiling
 
     @property
+    def scale(self) -> Scale:
+        """How numbers become colours and digits."""
+        return Share(self.top) if self.given is None else self.given
+
+    @property
     def largest(self) -> float:
         """The largest number; 0 of none."""
-        return float(self._finite.max(initial=0.0))
+        return float(self._finite.max()) if self._finite.size else 0.0
 
     @property
     def smallest(self) -> float:
@@ -49,9 +59,8 @@ class Matrix:
 
     @property
     def strengths(self) -> np.ndarray:
-        """Each number as a share of the strongest colour, from 0 to 1."""
-        filled = np.nan_to_num(self.numbers.astype(np.float64), nan=0.0, posinf=self.top, neginf=0.0)
-        return np.clip(filled / self.top, 0.0, 1.0) if self.top > 0 else np.zeros_like(filled)
+        """The place of each number on its ramp."""
+        return self.scale.strengths(self.numbers)
 
     @property
     def _finite(self) -> np.ndarray:
@@ -63,13 +72,14 @@ class Matrix:
         >>> Matrix(np.array([[0.25, 0.75]]), ("i",), ("je", "suis"), "attention").summary()
         '1 x 2 weights, from 0.2500 to 0.7500. Each target looks most at: i at suis (0.7500).'
         """
-        size = f"{len(self.rows)} x {len(self.columns)} weights, from {self.smallest:.4f} to {self.largest:.4f}."
+        told, (name, does) = self.scale.exact, self.spoken
+        size = f"{len(self.rows)} x {len(self.columns)} {name}, from {told(self.smallest)} to {told(self.largest)}."
         if not self.numbers.size:
             return size
-        best = np.nan_to_num(self.numbers, nan=-1.0).argmax(1)
+        best = np.nan_to_num(self.numbers, nan=-np.inf).argmax(1)
         said = [
-            f"{shown(self.rows[i])} at {shown(self.columns[j])} ({self.numbers[i, j]:.4f})"
+            f"{shown(self.rows[i])} at {shown(self.columns[j])} ({told(float(self.numbers[i, j]))})"
             for i, j in list(enumerate(best))[:most]
         ]
         rest = f"; and {len(self.rows) - most} more" if len(self.rows) > most else ""
-        return f"{size} Each {self.row_title} looks most at: {'; '.join(said)}{rest}."
+        return f"{size} Each {self.row_title} {does}: {'; '.join(said)}{rest}."

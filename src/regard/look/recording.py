@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -12,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from regard.errors import ConfigError, ModelError
-from regard.look import archive, steps
+from regard.look import archive, states, steps
+from regard.look.states import StatesView
 from regard.look.tokens import visible
 from regard.look.views import AttentionGrid, AttentionView
 from regard.trace import Record, Trace
@@ -81,19 +81,19 @@ class Recording:
         that led to the ids `said`, such as the second best answer.
         """
         chosen = self._choose(name, layer)
-        found, source = self._pass(chosen, row)
+        found, source = steps.sentence(chosen, self.records, row)
         path = found.path(source, said)
         weights = steps.joined(path)
         heads = len(weights)
         if head is not None and not 0 <= head < heads:
             raise ConfigError(f"head: {chosen} has the heads 0 to {heads - 1}, got {head}")
         shown = weights.mean(0, dtype=np.float64) if head is None and heads > 1 else weights[head or 0]
-        rows, columns = self._labels(path, self._said(found, source, said), shown)
+        rows, columns = self._labels(path, steps.told(found, source, said, self.spell), shown)
         record = path[0][0]
-        other = steps.side(record, "query") or "target"
+        other = steps.reader(record)
         sides = (other, steps.side(record, "key") or ("source" if steps.crosses(record) else other))
         return AttentionView(
-            chosen, shown[: len(rows), : len(columns)], rows, columns, heads, head, _layer(chosen), sides
+            chosen, shown[: len(rows), : len(columns)], rows, columns, heads, head, steps.layer(chosen), sides
         )
 
     def heads(self, name: str | None = None, layer: int | None = None, row: int = 0) -> AttentionGrid:
@@ -101,6 +101,22 @@ class Recording:
         first = self.attention(name, layer, 0, row)
         others = [self.attention(first.name, None, head, row) for head in range(1, first.heads)]
         return AttentionGrid((first, *others))
+
+    def states(
+        self,
+        name: str | None = None,
+        layer: int | None = None,
+        units: Sequence[int] | None = None,
+        row: int = 0,
+        said: Sequence[int] | None = None,
+    ) -> StatesView:
+        """What a layer held after each token: hidden state, cell, a gate, or the residual stream of a Transformer.
+
+        `name`: a pattern such as "decoder.*", a kind such as "cell", or a gate such as "forget"; unless given, the
+        hidden state over the source if there is one, else over the target. `layer`: which of those that fit, the last
+        unless given; `units`: which units, those that move most unless given; `row` and `said` as for attention().
+        """
+        return states.view(self.records, self.spell, (name, layer), units, (row, said))
 
     def save(self, path: Path | str) -> None:
         """Write everything into one .safetensors file that needs no model to be read."""
@@ -130,36 +146,21 @@ class Recording:
             raise ConfigError(f"name: no attention is called {pattern!r}; there are {', '.join(kinds)}")
         if layer is None or layer == -1:
             return fitting[-1]
-        numbered = {_layer(name): name for name in fitting}
+        numbered = {steps.layer(name): name for name in fitting}
         if layer not in numbered:
             there = ", ".join(str(number) for number in numbered if number is not None) or "none with a number"
             raise ConfigError(f"layer: the layers of that attention are {there}, got {layer}")
         return numbered[layer]
-
-    def _pass(self, name: str, row: int) -> tuple[steps.Pass, int]:
-        # a block may hold many passes: sentences are counted through all of them, by number if each has its own
-        everything = [(found, source) for found in steps.passes(name, self.records) for source in found.sources]
-        if len({source for _, source in everything}) == len(everything):
-            everything.sort(key=lambda pair: pair[1])
-        if not 0 <= row < len(everything):
-            raise ConfigError(f"row: {len(everything)} sentences were recorded, 0 to {len(everything) - 1}, got {row}")
-        return everything[row]
-
-    def _said(self, found: steps.Pass, source: int, said: Sequence[int] | None) -> list[str] | None:
-        if not found.decoded:
-            return None
-        if found.answer is not None and said is None:
-            given = steps.words(found.answer, "position", found.answer_row(found.answer, source), self.spell)
-            if given is not None:
-                return given
-        return steps.spelt(found.said(source) if said is None else said, "target", self.spell)
 
     def _labels(
         self, path: list[tuple[Record, int]], said: list[str] | None, weights: np.ndarray
     ) -> tuple[list[str], list[str]]:
         record, at = path[0]
         rows, columns = (steps.words(record, axis, at, self.spell) for axis in ("query", "key"))
-        if said is not None and steps.side(record, "query") == "target":  # the prompt, then what was said
+        alone = "query" not in record.axes  # one record a position: whose query it is says the scene
+        rows = steps.read_words(record, at, self.spell) if alone else rows
+        # the prompt, then what was said
+        if said is not None and (steps.reader(record) if alone else steps.side(record, "query")) == "target":
             read = (rows or []) + said
             rows = read[1:] if rows else read
             if not steps.crosses(record):
@@ -175,7 +176,11 @@ class Recording:
             f"<td>{' x '.join(map(str, s.shape))}</td><td>{s.times}</td></tr>"
             for s in self.names()
         )
-        drawn = self.attention().svg() if any(map(_is_attention, self.records)) else ""
+        drawn = ""
+        if any(map(_is_attention, self.records)):
+            drawn = self.attention().svg()
+        elif any(map(states.is_state, self.records)):
+            drawn = self.states().svg()
         return (
             f"<div>{drawn}<details><summary>{escape(repr(self))}</summary><table><thead><tr>{head}</tr></thead>"
             f"<tbody>{lines}</tbody></table></details></div>"
@@ -187,11 +192,6 @@ class Recording:
 
 def _is_attention(record: Record) -> bool:
     return record.name.rpartition(".")[2] == "weights" and "key" in record.axes and "batch" in record.axes
-
-
-def _layer(name: str) -> int | None:
-    found = re.search(r"(?:^|\.)(\d+)\.", name)
-    return int(found[1]) if found else None
 
 
 def _fitted(labels: list[str] | None, weights: np.ndarray, name: str) -> list[str]:

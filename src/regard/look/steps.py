@@ -8,6 +8,7 @@ computed again, every number is the one that was used. The answer itself is one 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.errors import ModelError
+from regard.errors import ConfigError, ModelError
 from regard.sequence import PAD
 from regard.trace import Record
 
@@ -54,7 +55,8 @@ class Pass:
         if self.answer is not None:
             row = self.answer_row(self.answer, source)
             words = self.answer.labels.get("position")
-            return trimmed(plain(self.answer.data[row])[: None if words is None else len(words[row])])
+            ids = plain(self.answer.data[row])
+            return trimmed(ids) if words is None else ids[: len(words[row])]
         last = next((r for r in reversed(self.records) if source in sources(r)), self.records[0])
         return _target(last, sources(last).index(source)) if last.scene["step"] else []
 
@@ -69,7 +71,8 @@ class Pass:
         whole = said is not None or self.answer is not None
         ids = self.said(source) if said is None else list(said)
         steps = len(ids) if whole else len(ids) + 1  # what the last step led to is not known
-        return [(r, _row(r, source, ids)) for r in self.records if r.scene["step"] < max(steps, 1)]
+        found = [(r, _row(r, source, ids)) for r in self.records if r.scene["step"] < max(steps, 1)]
+        return [(r, row) for r, row in found if not _after_prompt(r, row)]
 
 
 def passes(name: str, records: Sequence[Record]) -> list[Pass]:
@@ -150,6 +153,36 @@ def joined(path: Sequence[tuple[Record, int]]) -> np.ndarray:
     return np.concatenate([np.pad(p, ((0, 0), (0, 0), (0, longest - p.shape[2]))) for p in parts], 1)
 
 
+def sentence(name: str, records: Sequence[Record], row: int) -> tuple[Pass, int]:
+    """The pass and the number of one sentence: a block may hold many passes, sentences are counted through them all.
+
+    >>> one = Record("w", ("batch", "query", "key"), torch.ones(2, 1, 1), {}, {})
+    >>> sentence("w", [one, one], 3)[1]
+    1
+    """
+    everything = [(found, source) for found in passes(name, records) for source in found.sources]
+    if len({source for _, source in everything}) == len(everything):  # by number, if each has its own
+        everything.sort(key=lambda pair: pair[1])
+    if not 0 <= row < len(everything):
+        raise ConfigError(f"row: {len(everything)} sentences were recorded, 0 to {len(everything) - 1}, got {row}")
+    return everything[row]
+
+
+def told(found: Pass, source: int, said: Sequence[int] | None, spell: Spell) -> list[str] | None:
+    """The tokens that a decoding said about a source; None: nothing was decoded.
+
+    >>> told(Pass((Record("w", ("batch",), torch.ones(1), {}, {}),), None), 0, None, {}) is None
+    True
+    """
+    if not found.decoded:
+        return None
+    if found.answer is not None and said is None:
+        given = words(found.answer, "position", found.answer_row(found.answer, source), spell)
+        if given is not None:
+            return given
+    return spelt(found.said(source) if said is None else said, "target", spell)
+
+
 def _heads(record: Record, row: int) -> np.ndarray:
     tensor = record.data.detach()[row].cpu()
     tensor = tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
@@ -165,10 +198,35 @@ def _heads(record: Record, row: int) -> np.ndarray:
 
 def _prompt_length(record: Record, row: int) -> int | None:
     """How many queries of a prompt are not padding."""
+    return prompt_length(record, row) if side(record, "query") == "target" else None
+
+
+def prompt_length(record: Record, row: int) -> int | None:
+    """How many tokens the prompt has that a record is about; None: it is about no prompt.
+
+    >>> prompt_length(Record("w", ("batch",), torch.ones(1), {}, {"step": 0, "target": [[2, 5, 0]]}), 0)
+    2
+    """
     prompt = record.scene.get("target")
-    if record.scene.get("step") != 0 or prompt is None or side(record, "query") != "target":
+    if record.scene.get("step") != 0 or prompt is None or reader(record) != "target":
         return None
     return len(trimmed(plain(prompt[row])))
+
+
+def _after_prompt(record: Record, row: int) -> bool:
+    """Whether a record of one position is about the padding after a shorter prompt."""
+    length = prompt_length(record, row)
+    return length is not None and "position" in record.scene and record.scene["position"] >= length
+
+
+def reader(record: Record) -> str:
+    """Whose words are being read where a record is made: as its axes or its scene (`reads`) say, else by its name.
+
+    >>> reader(Record("encoder.stack.layers.0.hidden", ("batch", "width"), torch.ones(1, 1), {}, {"position": 0}))
+    'source'
+    """
+    given = side(record, "position") or side(record, "query") or record.scene.get("reads")
+    return given or ("source" if record.name.split(".")[0] == "encoder" else "target")
 
 
 def trimmed(ids: list[Any]) -> list[Any]:
@@ -193,6 +251,16 @@ def side(record: Record, axis: str) -> str | None:
     return next((name for name, fact in record.scene.items() if fact is label and label is not None), None)
 
 
+def layer(name: str) -> int | None:
+    """The number of the layer that a name is in.
+
+    >>> layer("decoder.layers.1.cross.weights"), layer("decoder.residual")
+    (1, None)
+    """
+    found = re.search(r"(?:^|\.)(\d+)\.", name)
+    return int(found[1]) if found else None
+
+
 def crosses(record: Record) -> bool:
     """Whether one sequence looks at another in this record.
 
@@ -210,14 +278,27 @@ def words(record: Record, axis: str, row: int, spell: Spell) -> list[str] | None
     >>> words(Record("w", ("batch", "key"), torch.ones(1, 2), {"key": said}, {}), "key", 0, {})
     ['2', '7']
     """
-    label = record.labels.get(axis)
+    return _words(record, record.labels.get(axis), axis, side(record, axis), row, spell)
+
+
+def read_words(record: Record, row: int, spell: Spell) -> list[str] | None:
+    """The tokens that a model reads where a record is made, one position after the other; None if nobody said which.
+
+    >>> seen = Record("encoder.hidden", ("batch", "width"), torch.ones(1, 1), {}, {"position": 0, "source": [["je"]]})
+    >>> read_words(seen, 0, {})
+    ['je']
+    """
+    whose = reader(record)
+    return _words(record, record.scene.get(whose), "position", whose, row, spell)
+
+
+def _words(record: Record, label: Any, axis: str, whose: str | None, row: int, spell: Spell) -> list[str] | None:
     if label is None or not len(label):
         return None
     if isinstance(label[0], str):
         return list(label)
     if row >= len(label):
         raise ModelError(f"{record.name}: row {row} of the axis {axis!r} has no words; {len(label)} rows have some")
-    whose = side(record, axis)
     if isinstance(label, Tensor):
         return spelt(trimmed(label[row].tolist()), whose, spell)
     return [word if isinstance(word, str) else spelt([word], whose, spell)[0] for word in label[row]]

@@ -15,14 +15,12 @@ from xml.sax.saxutils import escape
 from rich.cells import cell_len
 
 from regard.look.matrix import Matrix
+from regard.look.ramps import DARK, LIGHT, SIGNS, on_page
+from regard.look.scales import Scale
 from regard.look.tokens import cut, isolated, right_to_left, shown, visible
 
-LIGHT = {"page": "#FFFFFF", "text": "#1B1F24", "muted": "#57606A", "weight": "#6B3FA0"}
-DARK = {"page": "#0D1117", "text": "#E6EDF3", "muted": "#9DA7B3", "weight": "#C7A6FF"}
 SIDES = {"source": ("#0F6E84", "#5CC8DE"), "target": ("#8A5A00", "#E3B35A")}
 """Colour of a side's labels, light and dark."""
-INK_LIGHT, INK_DARK = 0.8, 0.61
-"""Strengths from which a number in a cell changes its ink: there black and white are equally easy to read."""
 UNIT = 8
 LONGEST = 24
 """Cells of the longest label; its tooltip has all of it."""
@@ -40,11 +38,11 @@ def picture(matrix: Matrix) -> str:
     width = max(plan.left + plan.width + plan.overhang, plan.legend_width, extent(matrix.title, 14)) + UNIT * 4
     height = plan.top + plan.height + UNIT * 9
     parts = [
-        _text(UNIT * 2, UNIT * 3, visible(matrix.title), "rg-head"),
+        written(UNIT * 2, UNIT * 3, visible(matrix.title), "rg-head"),
         *_titles(plan),
         *_labels(plan),
         *_cells(plan),
-        *_legend([matrix], UNIT * 2, plan.top + plan.height + UNIT * 4),
+        *legend(matrix.scale, matrix.smallest, matrix.largest, UNIT * 2, plan.top + plan.height + UNIT * 4),
     ]
     return document(width, height, matrix.title, matrix.summary(), parts)
 
@@ -60,14 +58,15 @@ def small_multiples(matrices: Sequence[Matrix], title: str, across: int = 4) -> 
     cell = max(2.0, min(16.0, 160 / max([1, *matrices[0].numbers.shape])))
     wide = max(len(matrices[0].columns) * cell, extent("head 00", 12)) + UNIT * 2
     tall = len(matrices[0].rows) * cell + UNIT * 5
-    parts = [_text(UNIT * 2, UNIT * 3, visible(title), "rg-head")]
+    parts = [written(UNIT * 2, UNIT * 3, visible(title), "rg-head")]
     for i, matrix in enumerate(matrices):
         x, y = UNIT * 2 + i % across * wide, UNIT * 7 + i // across * tall
-        parts.append(_text(x, y, visible(matrix.title), "rg-muted"))
+        parts.append(written(x, y, visible(matrix.title), "rg-muted"))
         parts += _cells(Plan(matrix, cell, x, y + UNIT))
     down = math.ceil(len(matrices) / across)
     low = UNIT * 7 + down * tall
-    parts += _legend(matrices, UNIT * 2, low)
+    ends = min(m.smallest for m in matrices), max(m.largest for m in matrices)
+    parts += legend(matrices[0].scale, *ends, UNIT * 2, low)
     width = max(UNIT * 2 + min(across, len(matrices)) * wide, 320, extent(title, 14) + UNIT * 4)
     parts += _captions(matrices[0], low + UNIT * 6, width)
     said = " ".join(f"{visible(m.title)}: {m.summary(3)}" for m in matrices)
@@ -164,8 +163,8 @@ def _titles(plan: Plan) -> list[str]:
     """Which side is which: columns above them, rows above their labels."""
     row, column = plan.matrix.row_title, plan.matrix.column_title
     return [
-        _text(plan.left - UNIT, plan.top - UNIT, f"{row} ↓", f"rg-title {_side(row)}", "end"),
-        _text(plan.left, UNIT * 5.5, f"{column} →", f"rg-title {_side(column)}"),
+        written(plan.left - UNIT, plan.top - UNIT, f"{row} ↓", f"rg-title {_side(row)}", "end"),
+        written(plan.left, UNIT * 5.5, f"{column} →", f"rg-title {_side(column)}"),
     ]
 
 
@@ -181,7 +180,7 @@ def _captions(matrix: Matrix, y: float, width: float) -> list[str]:
             # each word is fenced, so that words stand in the order of the rows or columns whatever their script
             words.append(f'<tspan class="rg-word">{text(label)}</tspan>')
             used += cell_len(label) + 1
-        lines.append(f'<text class="{_side(title)}" x="16" y="{_n(y + 18 * i)}">{" ".join(words)}</text>')
+        lines.append(f'<text class="{_side(title)}" x="16" y="{n(y + 18 * i)}">{" ".join(words)}</text>')
     return lines
 
 
@@ -203,7 +202,7 @@ def _labels(plan: Plan) -> list[str]:
             parts.append(_label(x, y, label, matrix.columns[j], plan.font, "middle", kind))
         else:
             x += plan.font * (0.35 if plan.angle == -90 else 0.2)
-            turn = f' transform="rotate({plan.angle} {_n(x)} {_n(y)})"'
+            turn = f' transform="rotate({plan.angle} {n(x)} {n(y)})"'
             parts.append(_label(x, y, label, matrix.columns[j], plan.font, "start", kind, turn))
     return parts
 
@@ -214,48 +213,54 @@ def _label(x: float, y: float, label: str, token: str, size: float, anchor: str,
         anchor = {"start": "end", "end": "start"}[anchor]
     way = "rtl" if rtl else "ltr"
     return (
-        f'<text class="{kind}" x="{_n(x)}" y="{_n(y)}" style="font-size:{_n(size)}px" text-anchor="{anchor}" '
+        f'<text class="{kind}" x="{n(x)}" y="{n(y)}" style="font-size:{n(size)}px" text-anchor="{anchor}" '
         f'direction="{way}"{turn}>{text(label)}<title>{text(isolated(visible(token)))}</title></text>'
     )
 
 
 def _cells(plan: Plan) -> list[str]:
-    parts, matrix, strengths = [], plan.matrix, plan.matrix.strengths
+    parts, matrix, scale, strengths = [], plan.matrix, plan.matrix.scale, plan.matrix.strengths
     names = [[isolated(cut(shown(t), 2 * LONGEST)) for t in side] for side in (matrix.rows, matrix.columns)]
     gap = 1.0 if plan.cell >= 8 else 0.0
     for i in range(len(matrix.rows)):
         for j in range(len(matrix.columns)):
             x, y, strength = plan.left + j * plan.cell, plan.top + i * plan.cell, float(strengths[i, j])
             number = float(matrix.numbers[i, j])
-            size = _n(plan.cell - gap)
+            size, (kind, paint, ink) = n(plan.cell - gap), on_page(scale.ramp, strength)
             parts.append(
-                f"<g><title>{text(f'{names[0][i]} → {names[1][j]}: {number:.4f}')}</title>"
-                f'<rect class="rg-weight" x="{_n(x)}" y="{_n(y)}" width="{size}" height="{size}" '
-                f'fill-opacity="{strength:.3f}"/>'
+                f"<g><title>{text(f'{names[0][i]} → {names[1][j]}: {scale.exact(number)}')}</title>"
+                f'<rect class="{kind}" x="{n(x)}" y="{n(y)}" width="{size}" height="{size}" {paint}/>'
             )
             if plan.cell >= 36:
-                ink = "rg-high" if strength >= INK_LIGHT else "rg-mid" if strength >= INK_DARK else "rg-low"
                 middle = (x + (plan.cell - gap) / 2, y + (plan.cell - gap) / 2 + 4)
-                parts.append(_text(*middle, f"{number:.2f}", f"rg-number {ink}", "middle"))
+                parts.append(written(*middle, scale.told(number), f"rg-number {ink}", "middle"))
             parts.append("</g>")
     return parts
 
 
-def _legend(matrices: Sequence[Matrix], x: float, y: float) -> list[str]:
-    """Steps and not a gradient: a gradient needs an id, and two pictures in one page would share it."""
-    parts = [_text(x, y + 10, "0", "rg-muted")]
-    x += UNIT * 2
+def legend(scale: Scale, low: float, high: float, x: float, y: float) -> list[str]:
+    """A scale's colours, what its ends stand for, and the smallest and the largest number.
+
+    >>> from regard.look.scales import Share
+    >>> len(legend(Share(1.0), 0.1, 0.9, 0, 0))
+    19
+    """
+    # steps and not a gradient: a gradient needs an id, and two pictures in one page would share it
+    start, end = ("0" if not number else scale.exact(number) for number in scale.ends)
+    parts = [written(x, y + 10, start, "rg-muted")]
+    at = x + max(UNIT * 2, math.ceil(extent(start, 12)) + UNIT)
     for i in range(16):
-        place = f'x="{_n(x + i * 8)}" y="{_n(y)}" width="8" height="12"'
-        parts.append(f'<rect class="rg-weight" {place} fill-opacity="{i / 15:.3f}"/>')
-    parts.append(_text(x + 16 * 8 + UNIT, y + 10, f"{matrices[0].top:.4f}", "rg-muted"))
-    low, high = min(m.smallest for m in matrices), max(m.largest for m in matrices)
-    ends = f"smallest {low:.4f}, largest {high:.4f}"
-    parts.append(_text(UNIT * 2, y + 28, ends, "rg-muted"))
-    return parts
+        place = -1 + i / 7.5 if scale.ramp == "signed" else i / 15
+        kind, paint, _ = on_page(scale.ramp, place)
+        parts.append(f'<rect class="{kind}" x="{n(at + i * 8)}" y="{n(y)}" width="8" height="12" {paint}/>')
+    parts.append(written(at + 16 * 8 + UNIT, y + 10, end, "rg-muted"))
+    ends = f"smallest {scale.exact(low)}, largest {scale.exact(high)}"
+    return [*parts, written(x, y + 28, ends, "rg-muted")]
 
 
-def document(width: float, height: float, title: str, summary: str, parts: Sequence[str]) -> str:
+def document(
+    width: float, height: float, title: str, summary: str, parts: Sequence[str], style: str | None = None
+) -> str:
     """A whole SVG with its colours, its name and its description for those who hear it.
 
     >>> document(8, 8, "empty", "nothing", []).endswith("</svg>")
@@ -270,13 +275,18 @@ def document(width: float, height: float, title: str, summary: str, parts: Seque
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} class="rg" role="img" '
         f'aria-labelledby="{own}-t {own}-d"><title id="{own}-t">{text(visible(title))}</title>'
-        f'<desc id="{own}-d">{text(summary)}</desc><style>{STYLE}</style>'
+        f'<desc id="{own}-d">{text(summary)}</desc><style>{style or STYLE}</style>'
         f'<rect class="rg-page" width="100%" height="100%"/>{body}</svg>'
     )
 
 
-def _text(x: float, y: float, content: str, kind: str, anchor: str = "start") -> str:
-    return f'<text class="{kind}" x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}">{text(content)}</text>'
+def written(x: float, y: float, content: str, kind: str, anchor: str = "start") -> str:
+    """A text at a place, in the class `kind`.
+
+    >>> written(1, 2.5, "a < b", "rg-muted")
+    '<text class="rg-muted" x="1" y="2.5" text-anchor="start">a &lt; b</text>'
+    """
+    return f'<text class="{kind}" x="{n(x)}" y="{n(y)}" text-anchor="{anchor}">{text(content)}</text>'
 
 
 def text(content: str) -> str:
@@ -293,7 +303,12 @@ def _in_xml(char: str) -> bool:
     return char in "\t\n\r" or 0x20 <= code <= 0xD7FF or 0xE000 <= code <= 0xFFFD or code >= 0x10000
 
 
-def _n(number: float) -> str:
+def n(number: float) -> str:
+    """A coordinate in as few digits as it needs.
+
+    >>> n(2.0), n(1.234)
+    ('2', '1.23')
+    """
     return f"{number:.2f}".rstrip("0").rstrip(".")
 
 
@@ -301,7 +316,8 @@ def _rules(colours: dict[str, str], scheme: int) -> str:
     inks = ("#000000", "#000000", "#FFFFFF") if scheme == 0 else ("#FFFFFF", "#000000", "#000000")
     return (
         f".rg-page{{fill:{colours['page']}}}.rg-weight{{fill:{colours['weight']}}}"
-        f".rg text{{fill:{colours['text']}}}.rg .rg-muted{{fill:{colours['muted']}}}"
+        + "".join(f".rg-{sign}{{fill:{pair[scheme]}}}" for sign, pair in SIGNS.items())
+        + f".rg text{{fill:{colours['text']}}}.rg .rg-muted{{fill:{colours['muted']}}}"
         + "".join(f".rg .rg-{side}{{fill:{pair[scheme]}}}" for side, pair in SIDES.items())
         + "".join(f".rg .rg-{level}{{fill:{ink}}}" for level, ink in zip(("low", "mid", "high"), inks))
     )
@@ -312,7 +328,10 @@ STYLE = (
     "font-variant-numeric:tabular-nums;white-space:pre}"
     ".rg .rg-row,.rg .rg-column,.rg .rg-word{unicode-bidi:isolate}"
     ".rg .rg-head{font-size:14px;font-weight:600}.rg .rg-number{font-size:11px}"
-    ".rg .rg-weight{stroke:#8A94A0;stroke-opacity:.18}"
+    ".rg .rg-mono{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:15px;"
+    "unicode-bidi:isolate}"
+    ".rg .rg-black{fill:#000000}.rg .rg-white{fill:#FFFFFF}"
+    ".rg .rg-weight,.rg .rg-negative,.rg .rg-positive,.rg .rg-cell{stroke:#8A94A0;stroke-opacity:.18}"
     + _rules(LIGHT, 0)
     + f"@media (prefers-color-scheme:dark){{{_rules(DARK, 1)}}}"
 )

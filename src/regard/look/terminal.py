@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -11,14 +12,12 @@ from typing import Literal
 from rich.cells import cell_len
 
 from regard.look.matrix import Matrix
+from regard.look.ramps import in_terminal
+from regard.look.scales import Ramp, Scale
 from regard.look.tokens import cut, isolated, shown, visible
 
 Colour = Literal["none", "256", "24-bit"]
 SHADES = " ░▒▓█"
-LOW, HIGH = (0x16, 0x1B, 0x22), (0xC7, 0xA6, 0xFF)
-"""The purple ramp on dark, since both colours of a cell are set and most terminals are dark."""
-STEPS = (234, 236, 238, 60, 97, 140, 183)
-"""The same ramp in the fixed colours of older terminals."""
 WIDEST_LABEL, NUMBER = 12, 6
 
 
@@ -51,10 +50,10 @@ def heat_map(matrix: Matrix, width: int | None = None, colour: Colour | None = N
 
 
 def _split(matrix: Matrix, rows: list[str], columns: list[str], width: int, colour: Colour) -> list[str]:
-    """Narrow cells in per cent, columns by number; as many blocks as it takes, then whose the numbers are."""
-    cell = max(3, len(str(len(columns))))
+    """Narrow cells with brief numbers, columns by number; as many blocks as it takes, then whose the numbers are."""
+    cell = max(matrix.scale.narrow, len(str(len(columns))))
     fit = max(1, (width - max(map(cell_len, rows), default=0) - 2) // (cell + 1))
-    lines = ["in per cent"]
+    lines = [matrix.scale.note]
     numbers = [str(i + 1) for i in range(len(columns))]
     for start in range(0, len(columns), fit):
         lines += _block(matrix, rows, numbers, range(start, min(start + fit, len(columns))), cell, colour)
@@ -74,10 +73,10 @@ def _wrapped(items: Sequence[str], width: int) -> list[str]:
 def _block(
     matrix: Matrix, rows: list[str], columns: Sequence[str], which: range, cell: int, colour: Colour
 ) -> list[str]:
-    margin, strengths = max(map(cell_len, rows), default=0) + 1, matrix.strengths
+    margin, strengths, scale = max(map(cell_len, rows), default=0) + 1, matrix.strengths, matrix.scale
     lines = [(" " * (margin + 1) + " ".join(padded(columns[j], cell, "right") for j in which)).rstrip()]
     for i, label in enumerate(rows):
-        cells = [_cell(float(matrix.numbers[i, j]), float(strengths[i, j]), cell, colour) for j in which]
+        cells = [_cell(scale, float(matrix.numbers[i, j]), float(strengths[i, j]), cell, colour) for j in which]
         between = " " if colour == "none" else ""
         lines.append(padded(label, margin, "left") + " " + between.join(cells))
     return lines
@@ -93,28 +92,27 @@ def padded(text: str, cells: int, side: Literal["left", "right"]) -> str:
     return isolated(text) + space if side == "left" else space + isolated(text)
 
 
-def _cell(number: float, strength: float, width: int, colour: Colour) -> str:
-    text = f"{number:.2f}" if width >= NUMBER else f"{100 * number:.0f}"
+def _cell(scale: Scale, number: float, strength: float, width: int, colour: Colour) -> str:
+    text = scale.told(number) if width >= NUMBER else scale.brief(number)
     if colour == "none":
-        return f"{text:{SHADES[round(strength * (len(SHADES) - 1))]}>{width}}"
-    return painted(f"{text:>{width}} ", strength, colour)
+        return f"{text:{_shade(strength)}>{width}}"
+    return painted(f"{text:>{width}} ", strength, colour, scale.ramp)
 
 
-def painted(text: str, strength: float, colour: Colour) -> str:
-    """A text on the colour of a strength from 0 to 1, black or white, whichever is easier to read.
+def _shade(strength: float) -> str:
+    return SHADES[0] if math.isnan(strength) else SHADES[round(abs(strength) * (len(SHADES) - 1))]
+
+
+def painted(text: str, strength: float, colour: Colour, ramp: Ramp = "weight") -> str:
+    """A text on the colour of a place on a ramp, black or white, whichever is easier to read.
 
     >>> painted("0.90", 1.0, "24-bit")
     '\\x1b[48;2;199;166;255;38;5;16m0.90\\x1b[0m'
     """
     if colour == "none":
         return text
-    if colour == "256":
-        step = round(strength * (len(STEPS) - 1))
-        ink = 16 if step > 4 else 231
-        return f"\x1b[48;5;{STEPS[step]};38;5;{ink}m{text}\x1b[0m"
-    red, green, blue = (round(low + strength * (high - low)) for low, high in zip(LOW, HIGH))
-    ink = 16 if strength > 0.585 else 231  # here black and white are equally easy to read
-    return f"\x1b[48;2;{red};{green};{blue};38;5;{ink}m{text}\x1b[0m"
+    ground, ink = in_terminal(ramp, strength, colour)
+    return f"\x1b[{ground};38;5;{ink}m{text}\x1b[0m"
 
 
 def legend(matrix: Matrix, colour: Colour) -> str:
@@ -124,9 +122,14 @@ def legend(matrix: Matrix, colour: Colour) -> str:
     >>> legend(Matrix(np.array([[0.5]]), ("a",), ("b",), "cross"), "none")
     '0.00 ░▒▓█ 0.50   smallest 0.50, largest 0.50'
     """
-    ramp = SHADES[1:] if colour == "none" else "".join(painted("  ", i / 7, colour) for i in range(8))
-    ends = f"smallest {matrix.smallest:.2f}, largest {matrix.largest:.2f}"
-    return f"0.00 {ramp} {matrix.top:.2f}   {ends}"
+    scale, both = matrix.scale, matrix.scale.ramp == "signed"
+    if colour == "none":
+        ramp = SHADES[:0:-1] + SHADES if both else SHADES[1:]
+    else:
+        places = [-1 + i / 4 for i in range(9)] if both else [i / 7 for i in range(8)]
+        ramp = "".join(painted("  ", place, colour, scale.ramp) for place in places)
+    low, high, least, most = map(scale.told, (*scale.ends, matrix.smallest, matrix.largest))
+    return f"{low} {ramp} {high}   smallest {least}, largest {most}"
 
 
 def colours(environment: Mapping[str, str], terminal: bool) -> Colour:

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from regard.jobs import Model, Recipe
     from regard.look import Recording
-    from regard.run import Model, Recipe, Run, record
+    from regard.run import Run, load, record
 
-    load = Model.load
-
-_HOMES = {"Model": "run", "Recipe": "run", "Run": "run", "record": "run", "Recording": "look"}
+_HOMES = {"Model": "jobs", "Recipe": "jobs", "Recording": "look", "Run": "run", "load": "run", "record": "run"}
 __all__ = ["Model", "Recipe", "Recording", "Run", "load", "record"]
 
 
@@ -20,8 +19,6 @@ def __getattr__(name: str) -> Any:
     """Public names are imported when they are first asked for: `regard --help` must not wait for torch."""
     import importlib
 
-    if name == "load":
-        return importlib.import_module("regard.run").Model.load
     if name in _HOMES:
         return getattr(importlib.import_module(f"regard.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'regard' has no attribute {name!r}")

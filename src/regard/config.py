@@ -165,8 +165,8 @@ class Setting:
     """the kind of table that has it, where there is a choice of tables"""
 
 
-def settings(cls: Any, prefix: str = "", of: str = "") -> Iterator[Setting]:
-    """Every key that a config class knows, those of each member of a union in turn.
+def settings(cls: Any, prefix: str = "", of: str = "", usual: Any = None) -> Iterator[Setting]:
+    """Every key that a config class knows, those of each member of a union in turn; `usual` has other defaults.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Train:
@@ -180,11 +180,13 @@ def settings(cls: Any, prefix: str = "", of: str = "") -> Iterator[Setting]:
         tables = [m for m in (get_args(hint) or (hint,)) if dataclasses.is_dataclass(m)]
         for member in tables:
             kind = get_args(get_type_hints(member)["kind"])[0] if len(tables) > 1 else of
-            yield from settings(member, f"{prefix}{field.name}.", kind)
+            given = _default(field) if usual is None else getattr(usual, field.name)
+            yield from settings(member, f"{prefix}{field.name}.", kind, given if type(given) is member else None)
         if not tables:
             choices = get_args(hint) if get_origin(hint) is Literal else ()
             doc = told.get(field.name, "")
-            yield Setting(f"{prefix}{field.name}", _spelled(hint), _default(field), doc, choices, of)
+            default = _default(field) if usual is None else getattr(usual, field.name)
+            yield Setting(f"{prefix}{field.name}", _spelled(hint), default, doc, choices, of)
 
 
 @cache
@@ -241,7 +243,7 @@ def _parse_dataclass(cls: Any, value: Any, where: str) -> Any:
     _expect(isinstance(value, dict), where, "a table", value)
     hints, dot = get_type_hints(cls), f"{where}." if where else ""
     for key in value:
-        if key not in hints:
+        if key not in {f.name for f in dataclasses.fields(cls)}:
             raise UnknownSetting(f"{dot}{key}", _guess(cls, key, dot, value))
     missing = [
         dot + f.name
@@ -251,18 +253,22 @@ def _parse_dataclass(cls: Any, value: Any, where: str) -> Any:
     if missing:
         raise ConfigError(f"{' and '.join(missing)} must be given")
     usual = {f.name: f.default for f in dataclasses.fields(cls)}
-    parts = {k: _parse(hints[k], _of_kind(usual[k], item), f"{dot}{k}") for k, item in value.items()}
+    parts = {k: _parse(hints[k], _completed(usual[k], item), f"{dot}{k}") for k, item in value.items()}
     try:
         return cls(**parts)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}" if where else str(error)) from None
 
 
-def _of_kind(usual: Any, item: Any) -> Any:
-    """A table that names no kind is of the default's kind: train.schedule.lr=1e-3 alone is enough."""
-    if dataclasses.is_dataclass(usual) and isinstance(item, dict) and "kind" in plain(usual):
-        return {"kind": plain(usual)["kind"], **item}
-    return item
+def _completed(usual: Any, item: Any) -> Any:
+    """What a table leaves out is as in the default, unless it is of another kind: train.schedule.lr=1e-3 is enough."""
+    if not dataclasses.is_dataclass(usual) or not isinstance(item, dict):
+        return item
+    kept = {f.name: getattr(usual, f.name) for f in dataclasses.fields(usual)}
+    if "kind" in kept and item.get("kind", kept["kind"]) != kept["kind"]:
+        return item
+    rest = {name: plain(value) for name, value in kept.items() if value is not None and name not in item}
+    return {**rest, **{name: _completed(kept.get(name), value) for name, value in item.items()}}
 
 
 def _guess(cls: Any, key: str, dot: str, given: Table) -> str:

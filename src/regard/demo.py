@@ -14,7 +14,8 @@ import regard
 from regard import score
 from regard.data.tatoeba import Tatoeba
 from regard.errors import Interrupted, NetworkError, RegardError, Terminated
-from regard.run import Model, record
+from regard.jobs.translate import TranslationModel
+from regard.run import load, record
 from regard.train.parallel import launch
 
 FAMOUS = "je suis étudiant"
@@ -43,7 +44,8 @@ def run_demo(
         cores = os.cpu_count() or 1
         command = [sys.executable, "-m", "regard", "train", str(out if begun else recipe), *settings, "--out", str(out)]
         _follow(launch(min(cores, 4), command))
-    model = Model.load(out)
+    model = load(out)
+    assert isinstance(model, TranslationModel)  # it is what the recipe asks for
     _score(model, console)
     _look(model, out, console)
     console.say("")
@@ -73,7 +75,7 @@ def _follow(code: int) -> None:
         raise kind(f"training stopped with exit code {code}; run the same command again to go on")
 
 
-def _score(model: Model, console: Voice) -> None:
+def _score(model: TranslationModel, console: Voice) -> None:
     pairs = list(model.recipe.data.pairs("test"))
     random.Random(1).shuffle(pairs)
     sources, references = zip(*pairs[:SCORED], strict=True)
@@ -89,7 +91,7 @@ def _score(model: Model, console: Voice) -> None:
         console.say(f"   {source}  ->  {output}" + ("" if output == reference else f"   (reference: {reference})"))
 
 
-def _look(model: Model, out: Path, console: Voice) -> None:
+def _look(model: TranslationModel, out: Path, console: Voice) -> None:
     with record(model) as trace:
         output = model.translate(FAMOUS)
     console.say("")

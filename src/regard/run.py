@@ -8,119 +8,29 @@ import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
-import numpy as np
 import torch
 
 import regard
-from regard import config, score
-from regard.data import Files, Filter, Jsonl, Shards, Tsv
-from regard.data.phrases import Phrases
-from regard.data.tatoeba import Tatoeba
-from regard.decode import DecodeConfig
+from regard import config
 from regard.errors import ConfigError, ModelError
+from regard.jobs import Model, Recipe
 from regard.look import Recording
-from regard.models import PRESETS, ModelConfig
-from regard.models.base import EncoderDecoder, parameters
-from regard.nn.inference import prepare
-from regard.spaces import Words
-from regard.tasks.base import Continue, Objective
-from regard.tasks.translate import PairFeed, Preparation, Tell, TranslateConfig, Vocabularies
-from regard.tasks.translator import Translation, Translator
-from regard.text import TokenizerConfig
-from regard.trace import record as tracing
+from regard.tasks.base import Feed, Objective
+from regard.tasks.translate import Tell
 from regard.train import checkpoint, commit
 from regard.train.durable import cannot_write, write_text_atomically
 from regard.train.events import Listener
-from regard.train.settings import MAY_CHANGE, TrainConfig
-from regard.train.trainer import Report, surprise, train
-from regard.train.weights import load_weights
+from regard.train.settings import MAY_CHANGE
+from regard.train.trainer import Report, Validate, train
 from regard.world import World
 
-DataConfig = Files | Tsv | Jsonl | Tatoeba | Phrases
 
-
-@dataclass(frozen=True)
-class Recipe:
-    """Everything that decides what a run learns.
-
-    >>> Recipe.read(None, ["data.kind=phrases", "model.preset=transformer-tiny"]).model.width
-    128
-    """
-
-    data: DataConfig
-    """where the sentence pairs come from"""
-    model: ModelConfig
-    """what learns"""
-    task: TranslateConfig = TranslateConfig()
-    """what is asked"""
-    filter: Filter = Filter()
-    """which pairs are kept"""
-    text: TokenizerConfig = TokenizerConfig()
-    """how text becomes tokens"""
-    train: TrainConfig = TrainConfig()
-    """how it learns"""
-    decode: DecodeConfig = DecodeConfig()
-    """how outputs are found"""
-    seed: int = 1
-    """another seed, another run"""
-
-    def __post_init__(self) -> None:
-        self.model.check_translates(self.task.joint)
-        if self.train.select == "bleu" and not self.task.scored:
-            raise ConfigError('train.select = "bleu" needs sentences to score; task.scored = 0 asks for none')
-
-    @classmethod
-    def read(cls, path: Path | None, settings: Sequence[str] = ()) -> Recipe:
-        """A recipe from a TOML file with settings on top; defaults < preset < file < settings."""
-        table = config.override(_without_budget(config.read(path), settings) if path else {}, settings)
-        table["data"] = _expanded(table.get("data", {}))
-        model = table.get("model", {})
-        if isinstance(model, dict) and "preset" in model:
-            name = model.pop("preset")
-            if not isinstance(name, str) or name not in PRESETS:
-                raise ConfigError(f'model.preset: there is no "{name}"; there are {", ".join(PRESETS)}')
-            table["model"] = {**config.plain(PRESETS[name].config), **model}
-        try:
-            return config.parse(cls, table)
-        except config.UnknownSetting as error:
-            given = [setting.partition("=")[0].strip() for setting in settings]
-            here = any(f"{key}.".startswith(f"{error.key}.") for key in given)
-            raise ConfigError(error.told("given on the command line" if here else f"in {path}")) from None
-
-    def preparation(self) -> Preparation:
-        return Preparation(self.data, self.filter, self.text, self.task)
-
-    def build(self, vocabularies: Vocabularies) -> EncoderDecoder:
-        """The model with fresh weights, drawn by the seed."""
-        torch.manual_seed(self.seed)
-        return self.model.build(*self.spaces(vocabularies))
-
-    def spaces(self, vocabularies: Vocabularies) -> tuple[Words, Words]:
-        smoothing = self.train.smoothing
-        return Words(vocabularies.source.size, smoothing), Words(vocabularies.target.size, smoothing)
-
-
-def _expanded(value: Any) -> Any:
-    """Paths may hold ~ and $VARIABLES."""
-    if isinstance(value, dict):
-        return {key: _expanded(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_expanded(item) for item in value]
-    return os.path.expanduser(os.path.expandvars(value)) if isinstance(value, str) else value  # noqa: PTH111
-
-
-def _without_budget(table: config.Table, settings: Sequence[str]) -> config.Table:
-    """A budget that is given on top replaces the file's, whatever it is counted in."""
-    names = {"steps", "epochs", "minutes"}
-    asked = {setting.partition("=")[0].strip() for setting in settings}
-    train = table.get("train")
-    if isinstance(train, dict) and asked & {f"train.{name}" for name in names}:
-        return {**table, "train": {key: value for key, value in train.items() if key not in names}}
-    return table
+def _silent(what: str, done: int, total: int) -> None:
+    return
 
 
 @dataclass(frozen=True)
@@ -139,7 +49,7 @@ class Run:
         if not (self.path / "recipe.toml").is_file():
             why = "it has no recipe.toml" if self.path.is_dir() else "there is no such directory"
             raise ModelError(f"{self.path} is not a run: {why}")
-        return config.parse(Recipe, config.read(self.path / "recipe.toml"))
+        return Recipe.parse(config.read(self.path / "recipe.toml"))
 
     def train(
         self,
@@ -147,7 +57,7 @@ class Run:
         *,
         world: World = World(),  # noqa: B008
         listeners: Sequence[Listener] = (),
-        tell: Tell | None = None,
+        tell: Tell = _silent,
         fresh: bool = False,
     ) -> Report:
         """Train by the recipe, or go on where this run stopped."""
@@ -162,23 +72,9 @@ class Run:
         self,
         recipe: Recipe,
         world: World = World(),  # noqa: B008
-    ) -> tuple[Objective, PairFeed, Validation]:
+    ) -> tuple[Objective, Feed, Validate]:
         """What learns, what from, and how it is tried, from data that is prepared."""
-        vocabularies, feed = self.vocabularies(), self.feed(recipe, world)
-        model = recipe.build(vocabularies)
-        objective = Objective(model, Continue(recipe.spaces(vocabularies)[1]))
-        translator = Translator(model, vocabularies, recipe.decode).greedy()
-        return objective, feed, Validation(objective, feed, translator, recipe.task)
-
-    def feed(
-        self,
-        recipe: Recipe,
-        world: World = World(),  # noqa: B008
-    ) -> PairFeed:
-        """The batches of data that is prepared."""
-        shards = Shards.open(self.path / "data" / "train"), Shards.open(self.path / "data" / "valid")
-        vocabularies = self.vocabularies()
-        return PairFeed(*shards, vocabularies, recipe.train.tokens, recipe.seed, recipe.text.dropout, world)
+        return recipe.parts(self.path, world)
 
     def begin(self, recipe: Recipe, fresh: bool = False) -> None:
         """Make the directory, or make sure that it is this recipe's."""
@@ -207,58 +103,79 @@ class Run:
                 f"--fresh to start this one anew (a run that goes on may change {may} and decode)"
             )
 
-    def prepare(self, recipe: Recipe, tell: Tell | None = None) -> None:
-        """Tokenizers and shards, unless they are there already."""
+    def prepare(self, recipe: Recipe, tell: Tell = _silent) -> None:
+        """What training reads, unless it is there already; what a model needs for ever moves to the run's root."""
         if self.prepared(recipe):
             return
-        folder = self.path / "data"
-        for place in (self.path, folder):  # never beside shards that another one wrote
-            for old in place.glob("tokenizer*.json"):
-                old.unlink()
-        counts = recipe.preparation().run(folder, *([tell] if tell else []))
+        folder, preparation = self.path / "data", recipe.preparation()
+        (folder / "identity.json").unlink(missing_ok=True)  # from here on, until the end, it is not prepared
+        for old in self.kept(recipe):  # never beside data that another one wrote
+            old.unlink()
+        counts = preparation.run(folder, tell)
         write_text_atomically(folder / "counts.json", json.dumps(counts, indent=1) + "\n")
-        for file in folder.glob("tokenizer*.json"):
+        for file in _fitting(folder, recipe):
             file.replace(self.path / file.name)
+        write_text_atomically(folder / "identity.json", json.dumps(preparation.identity(), indent=1) + "\n")
 
     def prepared(self, recipe: Recipe) -> bool:
-        """Whether tokenizers and shards are there, made by the settings of this recipe."""
+        """Whether data is prepared, by the settings of this recipe; its identity is written last."""
         folder = self.path / "data"
-        ready = (folder / "valid").exists() and (folder / "train").exists() and any(self.path.glob("tokenizer*.json"))
-        ready = ready and not any(folder.glob("tokenizer*.json"))  # one that still lies there was on its way
-        return ready and dict(Shards.open(folder / "train").about) == recipe.preparation().identity()
+        if not (folder / "identity.json").exists() or _fitting(folder, recipe):  # one that lies there was on its way
+            return False
+        if not all(any(self.path.glob(pattern)) for pattern in recipe.kept):
+            return False
+        made = json.loads((folder / "identity.json").read_text(encoding="utf-8"))
+        return bool(made == json.loads(json.dumps(recipe.preparation().identity())))
 
-    def vocabularies(self) -> Vocabularies:
-        """The tokenizers of this run."""
-        return Vocabularies.load(self.path)
+    def kept(self, recipe: Recipe) -> list[Path]:
+        """The files of preparation that the model needs, wherever they are on their way to the run's root."""
+        return [*_fitting(self.path, recipe), *_fitting(self.path / "data", recipe)]
+
+    def lend(self, other: Run, recipe: Recipe) -> None:
+        """Give what is prepared here to another run of the same data: links where the disk has them, else copies."""
+        if other.prepared(recipe):
+            return
+        last = self.path / "data" / "identity.json"  # what has it is whole
+        (other.path / "data" / last.name).unlink(missing_ok=True)
+        files = [file for file in sorted((self.path / "data").rglob("*")) if file.is_file() and file != last]
+        for file in [*files, *_fitting(self.path, recipe), last]:
+            place = other.path / file.relative_to(self.path)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.unlink(missing_ok=True)
+            try:
+                os.link(file, place)
+            except OSError:  # another disk, or one that knows no links
+                shutil.copy2(file, place)
 
 
-@dataclass(frozen=True)
-class Validation:
-    """Loss, perplexity, and the scores of translations of some validation sentences."""
+def _fitting(folder: Path, recipe: Recipe) -> list[Path]:
+    return [file for pattern in recipe.kept for file in sorted(folder.glob(pattern))]
 
-    objective: Objective
-    feed: PairFeed
-    translator: Translator
-    task: TranslateConfig
 
-    def __call__(self) -> tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]:
-        metrics = surprise(self.objective, self.feed, self.feed.world)
-        size = len(self.feed.held_out)
-        # from all over: many files begin with their shortest sentences
-        rows = np.arange(size) if size <= self.task.scored else np.arange(self.task.scored) * size // self.task.scored
-        if not len(rows):
-            return metrics, ()
-        bleu, samples = torch.zeros(()), []
-        if self.feed.world.leads:
-            ours, theirs = self.feed.vocabularies.source, self.feed.vocabularies.target
-            sources = [ours.decode(ids.tolist()) for ids in self.feed.held_out.take(rows, "source")]
-            references = [theirs.decode(ids.tolist()) for ids in self.feed.held_out.take(rows, "target")]
-            outputs = [found[0].text for found in self.translator.translate(sources)]
-            bleu = torch.tensor(score.bleu(outputs, references).value)
-            told = zip(sources, outputs, references, strict=True)
-            samples = [{"source": a, "output": b, "reference": c} for a, b, c in told][: self.task.samples]
-        # all ranks decide the same from the same numbers
-        return {**metrics, "bleu": float(self.feed.world.sum({"bleu": bleu})["bleu"])}, samples
+def load(path: str | Path) -> Model:
+    """The model of a run: its best checkpoint, else its newest good one; or of one checkpoint inside a run.
+
+    >>> load("runs/none")
+    Traceback (most recent call last):
+    regard.errors.ModelError: runs/none is not a run: there is no such directory
+    """
+    run, at = run_of(path), Path(path)
+    recipe = Run(run).recipe()
+    found = _best_or_newest(run) if run == at else checkpoint.Found(checkpoint.read(at), ())
+    assert found.checkpoint is not None  # else a ModelError was raised
+    return recipe.open(run, found.checkpoint, found.refused)
+
+
+def run_of(path: str | Path) -> Path:
+    """The run that a path names, itself or by one of its checkpoints.
+
+    >>> run_of("runs/a/checkpoints/00000100").as_posix(), run_of("runs/a/best").as_posix()
+    ('runs/a', 'runs/a')
+    """
+    at = Path(path)
+    if (at / "recipe.toml").exists():  # a run may itself be called "best", or lie in "checkpoints"
+        return at
+    return at.parents[1] if at.parent.name == "checkpoints" else at.parent if at.name in ("best", "last") else at
 
 
 def _best_or_newest(run: Path) -> checkpoint.Found:
@@ -277,74 +194,6 @@ def _best_or_newest(run: Path) -> checkpoint.Found:
     return found
 
 
-class Model:
-    """A trained model, ready to be used: `regard.load(path)` makes one.
-
-    >>> Model.load("runs/none")
-    Traceback (most recent call last):
-    regard.errors.ModelError: runs/none is not a run: there is no such directory
-    """
-
-    def __init__(
-        self,
-        module: EncoderDecoder,
-        vocabularies: Vocabularies,
-        recipe: Recipe,
-        step: int,
-        refused: Sequence[str] = (),
-    ) -> None:
-        self.module, self.vocabularies, self.recipe, self.step = module, vocabularies, recipe, step
-        self.refused = refused  # why a better or newer checkpoint could not be used
-        self.ready = prepare(module)  # the same weights, laid out for use
-
-    @classmethod
-    def load(cls, path: str | Path) -> Model:
-        """The best checkpoint of a run, else its newest good one; or one checkpoint inside a run."""
-        at = Path(path)
-        run = at
-        if not (at / "recipe.toml").exists():  # a run may itself be called "best", or lie in "checkpoints"
-            run = at.parents[1] if at.parent.name == "checkpoints" else at.parent if at.name in ("best", "last") else at
-        recipe = Run(run).recipe()
-        found = _best_or_newest(run) if run == at else checkpoint.Found(checkpoint.read(at), ())
-        chosen = found.checkpoint
-        assert chosen is not None  # else a ModelError was raised
-        vocabularies = Vocabularies.load(run)
-        module = recipe.build(vocabularies)
-        load_weights(module, chosen.tensors("model"), str(chosen.path))
-        return cls(module.eval().requires_grad_(False), vocabularies, recipe, chosen.step, found.refused)
-
-    @overload
-    def translate(  # type: ignore[overload-overlap]  # a str is a sequence of str
-        self, text: str, beam: int | None = ..., nbest: None = ...
-    ) -> str: ...
-
-    @overload
-    def translate(self, text: Sequence[str], beam: int | None = ..., nbest: None = ...) -> list[str]: ...
-
-    @overload
-    def translate(
-        self, text: str | Sequence[str], beam: int | None = ..., *, nbest: int
-    ) -> list[list[Translation]]: ...
-
-    def translate(self, text: str | Sequence[str], beam: int | None = None, nbest: int | None = None) -> Any:
-        """A text, or each text of a list; with `nbest`, that many translations of each, with their scores."""
-        texts = [text] if isinstance(text, str) else list(text)
-        found = self.translator(beam, nbest or 1).translate(texts)
-        if nbest is not None:
-            return found
-        best = [translations[0].text for translations in found]
-        return best[0] if isinstance(text, str) else best
-
-    def translator(self, beam: int | None = None, nbest: int = 1) -> Translator:
-        """The translator behind `translate`, for prefixes, constraints and whole files."""
-        beam = beam if beam is not None else max(self.recipe.decode.beam, nbest)
-        return Translator(self.ready, self.vocabularies, replace(self.recipe.decode, beam=beam, n_best=nbest))
-
-    def __repr__(self) -> str:
-        shape = f"{self.recipe.model.kind}, {parameters(self.module):,} parameters, step {self.step}"
-        return f"Model({shape}; {self.recipe.task.kind})"
-
-
 @contextmanager
 def record(
     model: Model, replace: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] | None = None
@@ -353,16 +202,13 @@ def record(
 
     `replace` maps patterns of names to functions: what if this head saw nothing?
 
-    >>> with record(Model.load("runs/none")) as trace:
+    >>> with record(load("runs/none")) as trace:
     ...     pass
     Traceback (most recent call last):
     regard.errors.ModelError: runs/none is not a run: there is no such directory
     """
-    sides = {"source": model.vocabularies.source, "target": model.vocabularies.target}
-    tables = {side: tokenizer.vocabulary for side, tokenizer in sides.items()}
-    spell = {side: table.__getitem__ for side, table in tables.items()}
-    with tracing(model.ready, replace) as trace:
-        yield Recording(trace, spell)
+    with model.record(replace) as recording:
+        yield recording
 
 
 def environment() -> dict[str, Any]:

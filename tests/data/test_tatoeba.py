@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.data.partition import SPLITS, components, identity, partition
@@ -53,6 +53,7 @@ def test_every_pair_is_in_exactly_one_split(corpus):
     assert found == sorted({(fr, en) for en, fr in made(2000)})
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("ijklmnop")), max_size=20))
 def test_components_are_what_a_walk_through_the_graph_finds(pairs):
     def reached(start: int) -> set[int]:
@@ -182,13 +183,13 @@ def test_bad_files_are_named_with_the_line(tmp_path):
 
 
 def test_bad_settings_are_refused():
-    for settings, message in (
+    for changes, message in (
         ({"held_out": 0.5}, "held_out: expected a share between 0 and 0.5, got 0.5"),
         ({"limit": 0}, "limit: expected a number from 1 on, got 0"),
         ({"longest_words": -1}, "longest_words: expected a number from 1 on, got -1"),
     ):
         with pytest.raises(ConfigError) as caught:
-            Tatoeba(**settings)
+            Tatoeba(**changes)
         assert str(caught.value) == message
     with pytest.raises(ConfigError) as caught:
         next(Tatoeba().pairs("dev"))

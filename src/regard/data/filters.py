@@ -18,9 +18,18 @@ from pathlib import Path
 import numpy as np
 
 from regard.data.pairs import Pair
+from regard.data.partition import among, hashes
 from regard.errors import ConfigError, DataError, OutputError
 
-REASONS = ("empty", "too long", "length ratio", "identical sides", "duplicates")
+REASONS = (
+    "also in training",
+    "also in validation",
+    "empty",
+    "too long",
+    "length ratio",
+    "identical sides",
+    "duplicates",
+)
 """Why a pair is dropped, in the order in which it is tested; "read" counts them all."""
 SLACK = 10
 """Characters that the ratio forgives, so that short sentences may differ: "Go." and "Vas-y maintenant."."""
@@ -91,6 +100,22 @@ def clean(pairs: Iterable[Pair], rules: Filter, counts: Counter[str], folder: Pa
         raise DataError(f"no pair is left: {summary(counts - before)}; check the data, or loosen the filter")
 
 
+def unseen(pairs: Iterable[Pair], known: np.ndarray, reason: str, counts: Counter[str]) -> Iterator[Pair]:
+    """The pairs whose target is not among known ones, given as sorted hashes; the others are counted as dropped.
+
+    >>> counts: Counter[str] = Counter()
+    >>> list(unseen([("vas-y", "Go!"), ("viens", "Come!")], hashes(["go"]), "also in training", counts))
+    [('viens', 'Come!')]
+    >>> summary(counts)
+    'read 1 pairs, kept 0; dropped: 1 also in training'
+    """
+    for chunk in _chunks(pairs):
+        seen = among(hashes(pair[1] for pair in chunk), known)
+        counts[reason] += int(seen.sum())
+        counts["read"] += int(seen.sum())  # whoever takes the others counts them
+        yield from (pair for pair, known_one in zip(chunk, seen.tolist()) if not known_one)
+
+
 def encode(
     pairs: Iterable[Pair], source: Encode, target: Encode, rules: Filter, counts: Counter[str]
 ) -> Iterator[list[tuple[Sequence[int], Sequence[int]]]]:
@@ -103,10 +128,24 @@ def encode(
     >>> counts["too long"]
     1
     """
+    for chunk in encode_pairs(pairs, source, target, rules, counts):
+        yield [row for _, row in chunk]
+
+
+def encode_pairs(
+    pairs: Iterable[Pair], source: Encode, target: Encode, rules: Filter, counts: Counter[str]
+) -> Iterator[list[tuple[Pair, tuple[Sequence[int], Sequence[int]]]]]:
+    """As `encode`, each row with the pair that it was.
+
+    >>> spell = lambda texts: [[ord(character) for character in text] for text in texts]
+    >>> list(encode_pairs([("a", "b")], spell, spell, Filter(), Counter()))
+    [[(('a', 'b'), ([97], [98]))]]
+    """
     left = 0
     for chunk in _chunks(pairs):
         rows = list(zip(source([pair[0] for pair in chunk]), target([pair[1] for pair in chunk]), strict=True))
-        kept = [row for row in rows if len(row[0]) <= rules.tokens and len(row[1]) <= rules.tokens]
+        both = zip(chunk, rows, strict=True)
+        kept = [(pair, row) for pair, row in both if len(row[0]) <= rules.tokens and len(row[1]) <= rules.tokens]
         counts["too long"] += len(rows) - len(kept)
         left += len(kept)
         yield kept

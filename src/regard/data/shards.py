@@ -193,6 +193,10 @@ class Shards:
         """How many ids the rows have."""
         return Lengths(self._offsets[column])
 
+    def flat(self, column: str) -> np.ndarray:
+        """All ids of a column, one row after the other, as a read-only view of the file."""
+        return self._ids[column]
+
     def take(self, rows: np.ndarray, column: str) -> list[np.ndarray]:
         """The ids of many rows, as read-only views of the file."""
         ids, offsets = self._ids[column], self._offsets[column]

@@ -45,7 +45,14 @@ class Paired:
         return f"{self.name} {self.a:.2f} -> {self.b:.2f} ({around}), p = {self.p_value:.3f}"
 
 
-def paired(a: Sequence[str], b: Sequence[str], references: Sequence[str], metric: Name = "bleu") -> Paired:
+def paired(
+    a: Sequence[str],
+    b: Sequence[str],
+    references: Sequence[str],
+    metric: Name = "bleu",
+    *,
+    lowercase: bool = False,
+) -> Paired:
     """Paired bootstrap test (Koehn 2004) between the outputs of two systems, two-sided.
 
     >>> references = ["a b c d e", "f g h i j", "k l m n o"] * 10
@@ -55,7 +62,7 @@ def paired(a: Sequence[str], b: Sequence[str], references: Sequence[str], metric
     """
     check_pairs(a, references, "outputs of the first system")
     check_pairs(b, references, "outputs of the second system")
-    by = sacrebleu_metric(metric)
+    by = sacrebleu_metric(metric, lowercase)
     sums = [statistics(by, outputs, references) for outputs in (a, b)]
     first, second = (total(by, stats_NS.sum(0).tolist()) for stats_NS in sums)
     differences = -resampled(sums[0], lambda row: total(by, row)) + resampled(sums[1], lambda row: total(by, row))

@@ -44,13 +44,13 @@ def tokenised_bleu(outputs: Sequence[str], references: Sequence[str]) -> Score:
     return _corpus("tokenised_bleu", bleu_metric(lowercase=True, tokenize="13a"), outputs, references)
 
 
-def chrf(outputs: Sequence[str], references: Sequence[str]) -> Score:
+def chrf(outputs: Sequence[str], references: Sequence[str], *, lowercase: bool = False) -> Score:
     """chrF2 (Popović 2015), an F-score of character 6-grams, 0 to 100: kind to languages with long words.
 
     >>> round(chrf(["abcd"], ["abce"]).value, 2)  # of n-grams 3/4, 2/3, 1/2 and 0/1 agree; longer ones there are none
     47.92
     """
-    return _corpus("chrf", sacrebleu_metric("chrf"), outputs, references)
+    return _corpus("chrf", sacrebleu_metric("chrf", lowercase), outputs, references)
 
 
 def ter(outputs: Sequence[str], references: Sequence[str]) -> Score:
@@ -62,7 +62,7 @@ def ter(outputs: Sequence[str], references: Sequence[str]) -> Score:
     return _corpus("ter", sacrebleu_metric("ter"), outputs, references)
 
 
-def sacrebleu_metric(name: Name) -> Metric:
+def sacrebleu_metric(name: Name, lowercase: bool = False) -> Metric:
     """sacrebleu's own metric, as the functions of this file set it.
 
     >>> type(sacrebleu_metric("chrf")).__name__
@@ -71,8 +71,8 @@ def sacrebleu_metric(name: Name) -> Metric:
     from sacrebleu.metrics import CHRF, TER
 
     if name == "bleu":
-        return bleu_metric()
-    return CHRF() if name == "chrf" else TER()
+        return bleu_metric(lowercase)
+    return CHRF(lowercase=lowercase) if name == "chrf" else TER()
 
 
 def bleu_metric(lowercase: bool = False, tokenize: Tokenize = "13a") -> Metric:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -15,8 +15,9 @@ import numpy as np
 import torch
 
 from regard.config import plain
-from regard.data import Batches, Filter, Pair, PairSource, Position, RowLengths, Shards, ShardWriter, clean, share
-from regard.data import encode as encoded
+from regard.data import Batches, Filter, Pair, PairSource, Position, Shards, ShardWriter, clean, share
+from regard.data.filters import encode_pairs, unseen
+from regard.data.partition import apart, in_both
 from regard.errors import ConfigError, DataError
 from regard.sequence import PAD, Tokens
 from regard.tasks.base import Batch
@@ -25,6 +26,15 @@ from regard.world import World
 
 SAMPLE = 30_000_000
 """Characters that a tokenizer is trained from: more would take memory and change little."""
+VERSION = 2
+"""Of preparation: what another one wrote is prepared anew. 2: validation has its texts, and no sentence of training"""
+COMMON = 20
+"""Training pairs that a target of validation may cost; one that more of them share, such as "Yes.", stays with them"""
+POOL = 1 << 14
+"""Rows that are sorted together when merges are left out: each pool is cut anew before its first batch"""
+SIDES = ("source", "target")
+TEXTS = ("source_text", "target_text")
+"""Columns of validation that hold its texts as they came, in UTF-8: ids do not tell what was made normal"""
 
 
 @dataclass(frozen=True)
@@ -116,7 +126,7 @@ class Preparation:
         table = {name: plain(part) for name, part in parts.items()}
         for section, key in (("text", "dropout"), ("task", "samples"), ("task", "scored")):
             table[section].pop(key)
-        return table
+        return {**table, "version": VERSION}
 
     def run(self, folder: Path, tell: Tell = _silent) -> Mapping[str, Counter[str]]:
         """Write tokenizers, and the shards of train and valid, into `folder`; the counts of what was dropped why."""
@@ -128,15 +138,44 @@ class Preparation:
         vocabularies.save(folder)
         return counts
 
-    def pairs(self, split: str) -> Iterator[Pair]:
-        """A split of the data; what has no valid split lends it a share of train, chosen by the source sentence."""
-        if "valid" in self.data.splits() or split not in ("train", "valid"):
+    def pairs(self, split: str, counts: Counter[str] | None = None) -> Iterator[Pair]:
+        """A split of the data; what has no valid split lends it a share of train.
+
+        The share is chosen by the source. A target that is in both is dropped from train, or from valid if it is too
+        common for that (COMMON): no sentence of either side is in both then, up to case and final punctuation. Which
+        pairs are where depends on the pairs alone, not on their order. `counts` grows by what was dropped.
+        """
+        if self._whole or split not in ("train", "valid"):
             yield from self.data.pairs(split)
             return
+        counts, kept = Counter() if counts is None else counts, False
+        known, reason = self._shared[split], {"train": "also in validation", "valid": "also in training"}[split]
+        for pair in unseen(self._part(split), known, reason, counts):
+            kept = True
+            yield pair
+        if not kept:
+            raise DataError(
+                f"each of the {counts[reason]:,} pairs that fall to {split} has a target that is {reason}; name files "
+                "for data.valid"
+            )
+
+    @property
+    def _whole(self) -> bool:
+        return "valid" in self.data.splits()
+
+    @cached_property
+    def _shared(self) -> Mapping[str, np.ndarray]:
+        """Hashes of the targets that are in both parts: those that train does without, and those that valid does."""
+        targets = ((pair[1] for pair in self._part(split)) for split in ("valid", "train"))
+        found, times = in_both(*targets)
+        return {"train": found[times <= COMMON], "valid": found[times > COMMON]}
+
+    def _part(self, split: str) -> Iterator[Pair]:
+        """The pairs of the one split there is whose source falls to train, or to valid."""
         read = kept = 0
         for pair in self.data.pairs("train"):
             read += 1
-            if _apart(pair[0], self.task.held_out) == (split == "valid"):
+            if apart(pair[0], self.task.held_out) == (split == "valid"):
                 kept += 1
                 yield pair
         if not kept:
@@ -147,12 +186,12 @@ class Preparation:
 
     def _size(self, tell: Tell) -> tuple[int, int]:
         """Training pairs and characters: what follows can then say how long it will take."""
-        pairs = characters = 0
-        for source, target in self.pairs("train"):
+        pairs, characters, counts = 0, 0, Counter[str]()
+        for source, target in self.pairs("train", counts):
             pairs, characters = pairs + 1, characters + len(source) + len(target)
             if not pairs % 50_000:
                 tell("reading", pairs, total=0)
-        return pairs, characters
+        return pairs + counts["read"], characters
 
     def vocabularies(self, characters: int, tell: Tell = _silent) -> Vocabularies:
         """Tokenizers trained on the training pairs: on all of them, or on evenly spaced ones if there are very many."""
@@ -174,33 +213,40 @@ class Preparation:
     ) -> Counter[str]:
         counts: Counter[str] = Counter()
         columns = {"source": vocabularies.source.size, "target": vocabularies.target.size}
+        if split == "valid":
+            columns |= dict.fromkeys(TEXTS, 256)
         # validation keeps what training would drop as a repetition: it is asked as it is
         rules = self.filter if split == "train" else Filter(**{**asdict(self.filter), "duplicates": False})
         with ShardWriter(folder, columns, about=self.identity()) as writer:
-            pairs = clean(self.pairs(split), rules, counts)
+            pairs = clean(self.pairs(split, counts), rules, counts)
             encode = vocabularies.source.encode_batch, vocabularies.target.encode_batch
-            for rows in encoded(pairs, *encode, rules, counts):
-                writer.append(rows)
+            for chunk in encode_pairs(pairs, *encode, rules, counts):
+                texts = [tuple(text.encode() for text in pair) if split == "valid" else () for pair, _ in chunk]
+                writer.append([(*row, *text) for (_, row), text in zip(chunk, texts, strict=True)])
                 tell(f"encoding {split}", counts["read"])
         return counts
 
 
-def _apart(sentence: str, fraction: float) -> bool:
-    """Whether a sentence belongs to the held-out share: by its own hash, so that repeated sentences stay together."""
-    return int.from_bytes(blake2b(sentence.encode(), digest_size=4).digest()) < fraction * 2**32
+Change = Callable[[int, np.ndarray, Sequence[Any]], Sequence[Any]]
+"""Side (0: source), row numbers and their sentences -> the sentences in other pieces."""
 
 
 @dataclass(frozen=True)
 class WithEnd:
-    """Lengths of sentences with the special words that a batch adds."""
+    """Lengths of sentences with the special word that a batch adds; of what they are changed to, if they are."""
 
-    lengths: RowLengths
+    shards: Shards
+    side: int
+    change: Change | None = None
 
     def __len__(self) -> int:
-        return len(self.lengths)
+        return len(self.shards)
 
     def __getitem__(self, rows: np.ndarray, /) -> np.ndarray:
-        return self.lengths[rows] + 1
+        if self.change is None:
+            return self.shards.lengths(SIDES[self.side])[rows] + 1
+        changed = self.change(self.side, rows, self.shards.take(rows, SIDES[self.side]))
+        return np.fromiter((len(ids) + 1 for ids in changed), np.int64, len(rows))
 
 
 @dataclass(frozen=True)
@@ -217,50 +263,69 @@ class PairFeed:
     tokens: int = 4096
     seed: int = 1
     dropout: float = 0.0
-    """share of merges left out of each sentence, anew each epoch"""
+    """share of merges left out of each sentence, anew each epoch; batches are planned with the pieces that are left"""
     world: World = World()
 
-    def plan(self, shards: Shards) -> Batches:
-        lengths = tuple(WithEnd(shards.lengths(side)) for side in ("source", "target"))
-        return Batches(lengths, self.tokens, self.seed)
+    def plan(self, shards: Shards, change: Change | None = None) -> Batches:
+        lengths = tuple(WithEnd(shards, side, change) for side in range(len(SIDES)))
+        if change is None:
+            return Batches(lengths, self.tokens, self.seed)
+        return Batches(lengths, self.tokens, self.seed, POOL)
 
     def stream(self, position: Mapping[str, int] | None) -> Iterator[tuple[Batch, Mapping[str, int]]]:
-        drop = [Dropout(t, self.dropout) for t in (self.vocabularies.source, self.vocabularies.target) if self.dropout]
         at = Position(**(position or {}))
-        for rows, after in self.plan(self.train).stream(at):
-            mine = share(rows, self.world.rank, self.world.size)
-            change = _dropping(drop, self.seed, at.epoch) if drop else None
-            yield self.batch(self.train, mine, change), asdict(after)
-            at = after
+        while True:
+            epoch, change = at.epoch, self._change(at.epoch)
+            for rows, after in self.plan(self.train, change).stream(at):
+                mine = share(rows, self.world.rank, self.world.size)
+                yield self.batch(self.train, mine, change), asdict(after)
+                at = after
+                if at.epoch != epoch:
+                    break
 
     def valid(self) -> Iterator[Batch]:
         for rows in self.plan(self.held_out).epoch(0):
             yield self.batch(self.held_out, share(rows, self.world.rank, self.world.size))
 
     def epoch(self) -> int:
-        return self.plan(self.train).count()
+        """Batches of an epoch; with dropout of the first one, by its first pool, which the others are like."""
+        change = self._change(0)
+        plan = self.plan(self.train, change)
+        if change is None:
+            return plan.count()
+        return max(1, round(len(plan.in_pool(0, 0)) * len(self.train) / min(len(self.train), plan.pool)))
+
+    def texts(self, rows: np.ndarray) -> tuple[list[str], list[str]]:
+        """Sources and references of validation rows, as they were before anything was made normal or cut."""
+        if not set(TEXTS) <= set(self.held_out.columns):
+            raise DataError("the validation data was prepared without its texts; prepare the data again")
+        sides = (self.held_out.take(rows, column) for column in TEXTS)
+        sources, references = ([ids.astype(np.uint8).tobytes().decode() for ids in side] for side in sides)
+        return sources, references
 
     def batch(self, shards: Shards, rows: np.ndarray, change: Change | None = None) -> Batch:
         """Sources end with <EOS>; targets stand between <SOS> and <EOS>."""
-        sides: list[Sequence[Any]] = [shards.take(rows, side) for side in ("source", "target")]
+        sides: list[Sequence[Any]] = [shards.take(rows, side) for side in SIDES]
         if change is not None:
             sides = [change(i, rows, side) for i, side in enumerate(sides)]
         ours, theirs = self.vocabularies.source, self.vocabularies.target
         return Batch(tokens_of(sides[0], (), (ours.eos,)), tokens_of(sides[1], (theirs.sos,), (theirs.eos,)))
 
+    @cached_property
+    def _drop(self) -> tuple[Dropout, Dropout]:
+        return Dropout(self.vocabularies.source, self.dropout), Dropout(self.vocabularies.target, self.dropout)
 
-Change = Callable[[int, np.ndarray, Sequence[Any]], Sequence[Any]]
+    def _change(self, epoch: int) -> Change | None:
+        """Each sentence in pieces that depend on seed, epoch and row alone; None: in those it has."""
+        if not self.dropout:
+            return None
 
+        def change(side: int, rows: np.ndarray, sentences: Sequence[Any]) -> Sequence[Any]:
+            names = (f"{self.seed} {epoch} {side} {row}".encode() for row in rows.tolist())
+            seeds = (int.from_bytes(blake2b(name, digest_size=8).digest()) for name in names)
+            return [self._drop[side](ids.tolist(), seed) for ids, seed in zip(sentences, seeds, strict=True)]
 
-def _dropping(drop: Sequence[Dropout], seed: int, epoch: int) -> Change:
-    """Each sentence in pieces that depend on seed, epoch and row alone."""
-
-    def change(side: int, rows: np.ndarray, sentences: Sequence[Any]) -> Sequence[Any]:
-        seeds = (blake2b(f"{seed} {epoch} {side} {row}".encode(), digest_size=8).digest() for row in rows.tolist())
-        pairs = zip(sentences, seeds, strict=True)
-        return [drop[side](ids.tolist(), int.from_bytes(number)) for ids, number in pairs]
-
-    return change
+        return change
 
 
 def tokens_of(sentences: Sequence[Any], before: Sequence[int], after: Sequence[int]) -> Tokens:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 
-from regard.decode import Constraints, DecodeConfig, Hypothesis, score, search
+from regard.decode import Constraints, DecodeConfig, Hypothesis, Unmet, score, search
 from regard.errors import DataError
 from regard.models.base import EncoderDecoder
 from regard.sequence import Tokens
 from regard.tasks.translate import Vocabularies, tokens_of
+from regard.text.kinds import check_characters
 from regard.trace import scene, tap, tracing
 
+T = TypeVar("T")
 LONGEST = 4096
 """tokens of one text: a longer one is not a sentence, and would take all memory"""
 
@@ -54,6 +57,8 @@ class Translator:
     config: DecodeConfig
     tokens: int = 2048
     """source positions decoded at once, padding included"""
+    places: int | None = None
+    """the most places that the model can read, if there is a most: outputs are cut there"""
 
     def translate(
         self,
@@ -67,17 +72,23 @@ class Translator:
         `prefix`: every output begins with it. `constraints`: of each text, words that must appear. `first_line` is
         the number of the first text, for messages.
         """
+        for number, text in enumerate(texts, first_line):
+            check_characters(text, f"line {number}")
         ids = self.vocabularies.source.encode_batch([text.strip() for text in texts])
-        for number, words in enumerate(ids):
+        for number, words in enumerate(ids, first_line):
             if len(words) > LONGEST:
                 raise DataError(
-                    f"line {first_line + number} has {len(words):,} tokens; at most {LONGEST:,} can be translated at "
-                    "once: put one sentence on a line"
+                    f"line {number} has {len(words):,} tokens; at most {LONGEST:,} can be translated at once: "
+                    "put one sentence on a line"
                 )
         found: list[list[Translation]] = [[EMPTY] for _ in texts]
+
+        def decoded(rows: list[int]) -> list[list[Hypothesis]]:
+            asked = [constraints[r] for r in rows] if constraints else None
+            return self._decode([ids[r] for r in rows], prefix, asked)
+
         for rows in self._grouped(ids):
-            asked = [list(constraints[r]) for r in rows] if constraints else None
-            for row, hypotheses in zip(rows, self._decode([ids[r] for r in rows], prefix, asked), strict=True):
+            for row, hypotheses in zip(rows, by_line(decoded, rows, first_line), strict=True):
                 found[row] = [self._spelled(h) for h in hypotheses]
         return found
 
@@ -114,21 +125,32 @@ class Translator:
             yield rows[at : at + count]
             at += count
 
-    def _decode(self, ids: list[list[int]], prefix: str, asked: list[list[str]] | None) -> list[list[Hypothesis]]:
+    def _decode(
+        self, ids: list[list[int]], prefix: str, asked: Sequence[Sequence[str]] | None
+    ) -> list[list[Hypothesis]]:
         theirs, source = self.vocabularies.target, self.source(ids)
         prompt = Tokens.full(torch.full((len(ids), 1), theirs.sos))
         prefixes = Tokens.of([theirs.encode(prefix).ids] * len(ids)) if prefix else None
-        must: list[Constraints] | None = None
-        if asked is not None:
-            must = [tuple(tuple(theirs.encode(word).ids) for word in words) for words in asked]
+        must = None if asked is None else [self._required(number, words) for number, words in enumerate(asked)]
         strategy = self.config.strategy(theirs.eos, prefixes, must)
         limits = self.config.limits(source)
+        limits = limits if self.places is None else limits.clamp(max=self.places)
         words = [[*self.vocabularies.source.tokens(row), "<EOS>"] for row in ids] if tracing() else []
         with scene(source=words):
             found = search(self.model, source, prompt, strategy, limits, self.config.exact)
         if tracing():
             self._show([hypotheses[0].tokens for hypotheses in found])
         return found
+
+    def _required(self, number: int, words: Sequence[str]) -> Constraints:
+        """Words as ids; what the vocabulary cannot spell can never appear."""
+        theirs = self.vocabularies.target
+        spelled = [tuple(theirs.encode(word).ids) for word in words]
+        for word, ids in zip(words, spelled, strict=True):
+            if theirs.unk in ids:
+                why = "cannot appear in an output: the vocabulary does not know all of it"
+                raise Unmet(number, f'"{printable(word)}" {why}')
+        return spelled
 
     def _show(self, answers: Sequence[Sequence[int]]) -> None:
         """Which of all that was read became the answer: a view joins the steps that led to it."""
@@ -145,6 +167,28 @@ class Translator:
     def greedy(self) -> Translator:
         """The same with a beam of one: fast enough for validation."""
         return replace(self, config=DecodeConfig(beam=1, extra=self.config.extra))
+
+
+def by_line(act: Callable[[list[int]], T], rows: list[int], first_line: int) -> T:
+    """Do something with texts, given by their places; an error about one of them names its line.
+
+    >>> def shout(rows: list[int]) -> None:
+    ...     if 7 in rows:
+    ...         raise DataError("it is too loud")
+    >>> by_line(shout, [5, 7], first_line=1)
+    Traceback (most recent call last):
+    regard.errors.DataError: line 8: it is too loud
+    """
+    try:
+        return act(rows)
+    except Unmet as error:
+        raise DataError(f"line {first_line + rows[error.source]}: {error.why}") from None
+    except DataError as error:
+        if len(rows) == 1:
+            raise DataError(f"line {first_line + rows[0]}: {error}") from None
+        for row in rows:  # which one it is shows when each is alone
+            by_line(act, [row], first_line)
+        raise
 
 
 _STEERING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

@@ -1,0 +1,26 @@
+"""The jobs that regard can do, one file each; the union below is the list that a recipe's task.kind chooses from."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from regard.jobs.base import Answer, Asked, Evaluation, Model, Recipe, Starter
+from regard.jobs.generate import GenerateRecipe
+from regard.jobs.translate import TranslateRecipe
+
+AnyRecipe = TranslateRecipe | GenerateRecipe
+"""One member a job; the first is what a recipe without task.kind means."""
+
+Recipe.jobs = get_args(AnyRecipe)
+
+__all__ = [
+    "Answer",
+    "AnyRecipe",
+    "Asked",
+    "Evaluation",
+    "GenerateRecipe",
+    "Model",
+    "Recipe",
+    "Starter",
+    "TranslateRecipe",
+]

@@ -1,0 +1,160 @@
+"""A family is trained member by member on the same data; what happens to one does not stop the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from regard.compare import Comparison
+from regard.compare.family import outcome
+from regard.compare.widths import counted
+from regard.errors import ConfigError, Interrupted
+from regard.run import Run, load
+
+SHARED = [
+    "data={kind = 'phrases', count = 200}",
+    "text.size=120",
+    "train.steps=4",
+    "train.every=4",
+    "train.tokens=256",
+    "task.scored=2",
+]
+GRU = "family.gru={kind = 'seq2seq', cell = 'gru', layers = 1, width = 8}"
+TRANSFORMER = "family.transformer={kind = 'transformer', layers = 1, width = 16, heads = 2, inner = 32}"
+BAD = "family.bad={kind = 'seq2seq', layers = 1, width = 8, train = {schedule = {kind = 'constant', lr = 1e38}}}"
+
+
+def read(*settings: str) -> Comparison:
+    return Comparison.read(None, [*SHARED, *settings])
+
+
+def silent(what: str, done: int, total: int) -> None:
+    return
+
+
+def teach(recipe, path):
+    Run(path).train(recipe)
+
+
+def refusal(*settings: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        read(*settings)
+    return str(caught.value)
+
+
+def test_members_share_everything_but_the_model_and_what_they_override():
+    members = {m.name: m.recipe for m in read(GRU, TRANSFORMER, "family.gru.train={schedule = {lr = 0.5}}").members}
+    assert members["gru"].train.schedule.lr == 0.5
+    assert members["transformer"].train.schedule.lr != 0.5
+    assert members["gru"].train.schedule.kind == members["transformer"].train.schedule.kind
+    assert members["gru"].data == members["transformer"].data
+    assert (members["gru"].model.kind, members["transformer"].model.kind) == ("seq2seq", "transformer")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ([], "a comparison needs at least two models, one [family.NAME] each; there is none"),
+        ([GRU], "a comparison needs at least two models, one [family.NAME] each; there is 1: gru"),
+        ([GRU, TRANSFORMER, "model.kind=gpt"], "a compare recipe has no [model]: each model is a [family.NAME]"),
+        ([GRU, "family.x={kind = 'gpt'}"],
+         'family.x: model.kind = "gpt" reads no source, so it cannot translate; use transformer or seq2seq'),
+        ([GRU, "family.x={kind = 'seq2seq', layer = 3}"],
+         'family.x: unknown setting "layer"; did you mean layers (number of stacked layers, in the encoder and in the '
+         "decoder, now 4)?"),
+        ([GRU, TRANSFORMER, "family.gru.train={steps = 9}"],
+         "family.gru.train.steps: the budget is the same for all; give it in [train]"),
+        ([GRU, TRANSFORMER, "budget.parameters=0"], "budget: parameters = 0 must be at least 1"),
+        ([GRU, "family.\"a/b\"={kind = 'gpt'}"],
+         'family: ""a/b"" cannot be the name of a folder; use letters, digits, - and _'),
+        ([GRU, "family.prepared={kind = 'gpt'}"],
+         'family: "prepared" cannot be the name of a folder; use letters, digits, - and _'),
+    ],
+)  # fmt: skip
+def test_a_family_that_cannot_be_compared_is_refused_before_any_work(settings, message):
+    assert refusal(*settings) == message
+
+
+def test_an_unknown_kind_is_told_with_those_that_there_are():
+    message = refusal(GRU, "family.x={kind = 'grru'}")
+    assert message.startswith("family.x: model.kind: expected one of transformer, ")
+    assert "got 'grru'" in message
+
+
+def test_data_is_prepared_once_and_members_are_ordinary_runs(tmp_path):
+    read(GRU, TRANSFORMER).train(tmp_path, teach, silent)
+    shared = tmp_path / "prepared/data/train/manifest.json"
+    for name in ("gru", "transformer"):
+        assert shared.samefile(tmp_path / name / "data/train/manifest.json")
+        assert outcome(tmp_path / name, Run(tmp_path / name).recipe()) == ""
+        assert (tmp_path / name / "tokenizer.json").exists()
+
+
+def test_a_member_that_is_finished_is_not_trained_again(tmp_path):
+    taught = []
+
+    def note(recipe, path):
+        taught.append(path.name)
+        teach(recipe, path)
+
+    def stopped(recipe, path):
+        if path.name == "transformer":
+            raise Interrupted("interrupted at step 2; the checkpoint is written, run the same command again to go on")
+        note(recipe, path)
+
+    with pytest.raises(Interrupted):
+        read(GRU, TRANSFORMER).train(tmp_path, stopped, silent)
+    assert read(GRU, TRANSFORMER).train(tmp_path, note, silent) == {}
+    assert taught == ["gru", "transformer"]
+
+
+def test_a_member_that_diverges_is_marked_and_the_others_go_on(tmp_path):
+    failures = read(BAD, TRANSFORMER).train(tmp_path, teach, silent)
+    assert list(failures) == ["bad"]
+    assert failures["bad"].startswith("loss became NaN at step ")
+    assert outcome(tmp_path / "transformer", Run(tmp_path / "transformer").recipe()) == ""
+    again = []
+    assert read(BAD, TRANSFORMER).train(tmp_path, lambda recipe, path: again.append(path), silent) == failures
+    assert again == []
+
+
+def test_a_larger_budget_and_a_mended_member_are_gone_on_with(tmp_path):
+    read(BAD, TRANSFORMER).train(tmp_path, teach, silent)
+    mended = [BAD.replace("1e38", "1e-3"), TRANSFORMER, "train.steps=6"]
+    assert read(*mended).train(tmp_path, teach, silent) == {}
+    assert [load(tmp_path / name).step for name in ("bad", "transformer")] == [6, 6]
+
+
+def test_going_on_with_another_recipe_is_refused_for_finished_members_too(tmp_path):
+    read(GRU, TRANSFORMER).train(tmp_path, teach, silent)
+    with pytest.raises(ConfigError, match=r"model\.width was 8, is 16"):
+        read(GRU.replace("width = 8", "width = 16"), TRANSFORMER).train(tmp_path, teach, silent)
+
+
+def test_a_budget_of_parameters_makes_all_members_about_equally_large(tmp_path):
+    comparison = read(GRU, TRANSFORMER, "budget.parameters=60000", "budget.tolerance=0.1")
+    Run(tmp_path).prepare(comparison.members[0].recipe)
+    settled = comparison.settled(tmp_path)
+    counts = {member.name: counted(member.recipe, tmp_path) for member in settled}
+    assert all(54_000 <= count <= 66_000 for count in counts.values()), counts
+    shapes = {member.name: member.recipe.model for member in settled}
+    assert shapes["transformer"].width % shapes["transformer"].heads == 0
+    assert shapes["transformer"].inner == pytest.approx(2 * shapes["transformer"].width, rel=0.1)  # as before
+
+
+def test_a_budget_of_parameters_that_no_width_reaches_is_told(tmp_path):
+    comparison = read(GRU, TRANSFORMER, "budget.parameters=1000", "budget.tolerance=0.01")
+    Run(tmp_path).prepare(comparison.members[0].recipe)
+    with pytest.raises(ConfigError) as caught:
+        comparison.settled(tmp_path)
+    assert str(caught.value).startswith("family.gru: no width gives 1,000 parameters within 1 %; the nearest is ")
+    assert str(caught.value).endswith("; change budget.parameters, or the model's layers")
+
+
+def test_the_recipes_that_are_shipped_can_be_read(monkeypatch):
+    monkeypatch.setenv("REGARD_DATA", "somewhere")
+    recipes = sorted((Path(__file__).parents[2] / "recipes/compare").glob("*.toml"))
+    assert recipes
+    for recipe in recipes:
+        assert len(Comparison.read(recipe).members) >= 4

@@ -1,0 +1,121 @@
+"""regard lesson: the list, a lesson, other numbers, and what is no input."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from regard.cli import invoke
+from regard.lessons import CONTENTS, Lesson
+
+
+@pytest.fixture
+def say(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def said(*arguments):
+        capsys.readouterr()
+        code = invoke(["lesson", *arguments])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return said
+
+
+def test_without_a_name_all_lessons_are_listed(say):
+    code, out, err = say()
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines() if line.startswith("  ")] == list(CONTENTS)
+
+
+def test_the_list_fits_into_a_narrow_terminal(say, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    assert max(map(len, say()[1].splitlines())) <= 40
+
+
+def test_the_list_does_not_wait_for_torch():
+    program = (
+        "import sys\nfrom regard.cli import invoke\n"
+        "assert invoke(['lesson']) == 0\nassert 'torch' not in sys.modules and 'numpy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+
+def test_a_lesson_ends_with_the_lectures_numbers(say):
+    code, out, err = say("rnn")
+    assert (code, err) == (0, "")
+    assert "→ oₜ = 1\n" in out
+    assert "✓ the output: 1\n" in out
+    assert out.splitlines()[-1] == "All numbers are those of the lesson."
+
+
+def test_a_changed_input_is_marked_and_told_beside_the_lectures(say):
+    code, out, _ = say("rnn", "x=[2,", "0]")
+    assert code == 0
+    assert "xₜ: what it reads now; yours, the lesson has [1  0]" in " ".join(out.split()).replace("1 0", "1  0")
+    assert "→ oₜ = 2   (the lesson has 1)" in out
+    assert "the output: 2; the lesson has 1" in out
+    assert out.splitlines()[-1] == "x changed: what is marked is not the lesson's."
+
+
+def test_one_step_alone(say):
+    code, out, _ = say("attention", "--step", "7")
+    assert code == 0
+    assert "7  The result" in out and "6  Weights" not in out
+
+
+def test_a_lesson_as_json_is_the_lesson(say):
+    code, out, _ = say("bahdanau", "--json")
+    assert code == 0
+    assert Lesson.from_dict(json.loads(out)).name == "bahdanau"
+
+
+def test_two_runs_of_ones_own_are_looked_into(say, runs):
+    code, out, err = say("evolution-of-attention", "--models", *runs)
+    assert (code, err) == (0, "")
+    assert "→ rnnsearch =" in out and "→ transformer =" in out
+
+
+@pytest.mark.parametrize(("arguments", "told"), [
+    (["rn"], 'there is no lesson "rn"; did you mean "rnn"?'),
+    (["perceptrons"], f'there is no lesson "perceptrons"; there are {", ".join(CONTENTS)}'),
+    (["rnn", "x=1,2,3"], "x: expected a list of 2 numbers (input), got a list of 3; for another size change U as well"),
+    (["rnn", "U=[[1,2],[3]]"], "U: expected a matrix of numbers (3 unit x 2 input), got rows of unequal length"),
+    (["rnn", "U=1,2"], "U: expected a matrix of numbers (3 unit x 2 input), got a list of 2"),
+    (["rnn", "x=[a,b]"], "x: expected a list of 2 numbers (input), got '[a,b]'"),
+    (["rnn", "x=[1,nan]"], "x: expected a list of 2 numbers (input), got '[1,nan]'"),
+    (["rnn", "x=1e9,0"], "x: expected numbers from -1,000,000 to 1,000,000, got 1000000000.0"),
+    (["rnn", "x="], "x: expected a list of 2 numbers (input), got ''"),
+    (["rnn", "x=1e999,0"], "x: expected numbers from -1,000,000 to 1,000,000, got inf"),
+    (["bptt", f"window=1{'0' * 400}"], f"window: expected numbers from 1 to 4,096, got 1{'0' * 38}…"),
+    (["rnn", "f=sigmoid"], "f: expected one of relu, tanh, got 'sigmoid'"),
+    (["rnn", "w=1"], 'there is no input "w"; there are U, V, W, h, x, b, f'),
+    (["rnn", "x"], '"x" is not an input; write name=value, such as x=1,0'),
+    (["rnn", "--step", "9"], '--step: the lesson "rnn" has the steps 1 to 5, got 9'),
+    (["rnn", "--models", "a", "b"], '--models is for the lesson "evolution-of-attention", not for "rnn"'),
+    (["bptt", "y=1,3,1,1"], "y: expected classes from 1 to 2 (c and V have as many), got 3"),
+    (["bptt", "y=1,1.5,1,1"], "y: expected a list of 4 whole numbers (step), got 1.5"),
+    (["bptt", "window=0"], "window: expected numbers from 1 to 4,096, got 0"),
+    (["bptt", "weight=3,1"], "weight: expected a row and a column of W, each from 1 to 2"),
+    (["embedding", "word=he"], 'word: expected one of a, am, i, thanks, student, <eos>, got "he"'),
+    (["embedding", "text="], "text: expected at least one character, got ''"),
+    (["padding", "row=9"], "row: expected a sentence from 1 to 4, got 9"),
+    (["padding", "sentences=['a','','b','c']"], "sentences: expected words in each, and number 2 has none"),
+    (["bidirectional", "word=tree"], 'word: expected a word of both sentences, and "tree" is not in first'),
+    (["seq2seq", "sentence="], "sentence: expected some words, got none"),
+    (["lstm", "b=1,2", "U=[[1,0],[0,1]]", "V=[[1,0],[0,1]]"],
+     "b: expected 4 rows for each of 2 units, 8 in all, got 2"),
+    (["evolution-of-attention", "--models", "none", "none"], "none is not a run: there is no such directory"),
+])  # fmt: skip
+def test_what_cannot_be_shown_is_told_in_a_line(arguments, told, say):
+    code, out, err = say(*arguments)
+    assert code in (2, 3)
+    assert out == ""
+    assert err == f"error: {told}\n"
+
+
+def test_an_input_of_another_size_is_taken_when_all_that_share_it_have_it(say):
+    code, out, _ = say("rnn", "x=1,0,1", "U=[[1,0,0],[0,1,0],[-1,0,0]]")
+    assert code == 0
+    assert "→ U xₜ = [1  0  -1]" in out

@@ -1,0 +1,231 @@
+"""What holds for every lesson: inputs can be changed, and what follows changes; it is data; it can be read anywhere."""
+
+import json
+
+import pytest
+from rich.cells import cell_len
+
+from regard.lessons import CONTENTS, Lesson, plan
+from regard.lessons.terminal import text
+
+EDITS = {
+    "embedding": {
+        "text": "été",
+        "vocabulary": ["am", "a", "i", "thanks", "student", "<eos>"],
+        "word": "thanks",
+        "untrained": [1, 0, 0, 0, 0, 0],
+        "trained": [0, 9, 0, 0, 0, 0],
+        "king": [1, 0.198, -0.585, -0.074],
+        "man": [1, -0.836, -0.294, 0.455],
+        "woman": [1, 0.388, -0.831, 0.773],
+        "queen": [-1, -1, -1, -1],
+    },
+    "padding": {
+        "sentences": ["uno", "dos tres", "Nunca es tarde para aprender", "Que sera, sera"],
+        "targets": ["one", "two three", "a", "b"],
+        "row": 1,
+        "seed": 5,
+    },
+    "rnn": {
+        "U": [[1, 0], [0, 1], [1, 0]],
+        "V": [[1, 1, 0], [0, 0, 1], [1, 0, 0]],
+        "W": [2, 0, 0],
+        "h": [1, 1, 0],
+        "x": [2, 0],
+        "b": [1, 0, 0],
+        "f": "tanh",
+    },
+    "bptt": {
+        "x": [[1, 0], [0, 1], [1, 2], [0, 0]],
+        "y": [2, 2, 1, 2],
+        "h": [1, 0],
+        "U": [[1, -0.3], [0.2, 0.4]],
+        "W": [[1, -0.2], [0.3, 0.5]],
+        "b": [1, 0],
+        "V": [[2, -1], [-0.5, 0.5]],
+        "c": [1, 0.2],
+        "weight": [2, 1],
+        "window": 1,
+    },
+    "gradients": {
+        "radius": 1.1,
+        "length": 12,
+        "radii": [0.3, 0.9, 1.1, 1.5],
+        "inputs": 1.0,
+        "biases": [0, 2, 4],
+    },
+    "lstm": {
+        "U": [[1, 0]] * 8,
+        "V": [[1, 0]] * 8,
+        "b": [0] * 8,
+        "h": [1, 0],
+        "c": [1, 0],
+        "x": [0, 1],
+    },
+    "gru": {"U": [[1, 0]] * 6, "V": [[1, 2]] * 6, "b": [1] * 6, "h": [1, 0], "x": [0, 1]},
+    "bidirectional": {
+        "first": "a bank of the river",
+        "second": "the bank of the town",
+        "word": "of",
+        "seed": 2,
+    },
+    "seq2seq": {"sentence": "Que sera, sera", "scale": 0.5, "limit": 2},
+    "bahdanau": {
+        "H": [[1, 0], [0, 1], [-1, 1], [1, 1]],
+        "s": [0, 1],
+        "next": [1, 1],
+        "W1": [[1, 0], [0, 1], [1, 1]],
+        "W2": [[1, 0], [0, 1], [1, 1]],
+        "v": [1, 0, 0],
+    },
+    "luong": {
+        "H": [[1, 0], [0, 1], [-1, 1], [1, 1]],
+        "h": [0, 1],
+        "W": [[1, 0], [0, 1]],
+        "Wa": [[1, 1, 1, 1], [0, 1, 0, 1]],
+        "v": [1, 2],
+        "sharpness": 4,
+        "score": "dot",
+        "Wc": [[1, 1, 1, 1], [0, 1, 0, 1]],
+        "e": [1, 1],
+    },
+    "attention": {
+        "X": [[1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 0, 1]],
+        "y": [1, 0, 0],
+        "WQ": [[1, 1, 0], [1, 0, 0], [0, 0, 1], [1, 0, -1]],
+        "WK": [[2, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]],
+        "WV": [[2, 0, 0, 0], [0, 1, 1, 0]],
+        "products": [100, 90],
+        "d": 16,
+    },
+    "evolution-of-attention": {
+        "sentence": "elle mange une pomme",
+        "H": [[1, 0], [0, 1], [-1, 1], [1, 1]],
+        "s": [0, 1],
+        "W1": [[1, 0], [0, 1], [1, 1]],
+        "W2": [[1, 0], [0, 1], [1, 1]],
+        "v": [1, 0, 0],
+        "WQ": [[1, 0], [1, 1]],
+        "WK": [[1, 0], [1, 1]],
+        "WV": [[1, 0], [1, 1]],
+    },
+}
+"""For each input of each lesson another value."""
+CHANGES = [(name, key) for name, edits in EDITS.items() for key in edits]
+
+
+def results(lesson):
+    return {value.name: value.data for step in lesson.steps for value in step.results}
+
+
+def depends_on(lesson, name):
+    """The results that an input goes into, by way of whatever it makes."""
+    found = {name}
+    for step in lesson.steps:
+        if found & {value.name for value in step.operands}:
+            found |= {value.name for value in step.results}
+    return found - {name}
+
+
+def test_there_is_an_edit_for_every_input_of_every_lesson():
+    wanted = {name: {put.name for put in plan(name).inputs} - {"models"} for name in CONTENTS}
+    assert {name: set(edits) for name, edits in EDITS.items()} == wanted
+
+
+@pytest.mark.parametrize(("name", "key"), CHANGES)
+def test_a_changed_input_changes_what_depends_on_it_and_nothing_else(name, key, taught):
+    before, after = taught(name), taught(name, **{key: EDITS[name][key]})
+    old, new = results(before), results(after)
+    changed = {result for result in old.keys() & new.keys() if old[result] != new[result]}
+    assert changed
+    assert changed <= depends_on(before, key) | depends_on(after, key)
+    assert key in after.changed
+
+
+@pytest.mark.parametrize(("name", "key"), CHANGES)
+def test_what_must_agree_agrees_whatever_is_given(name, key, taught):
+    lesson = taught(name, **{key: EDITS[name][key]})
+    assert [check for check in lesson.checks if check.kind == "agreement" and not check.holds] == []
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_a_lesson_is_data_that_survives_json(name, taught):
+    lesson = taught(name)
+    told = json.dumps(lesson.to_dict(), allow_nan=False)
+    again = Lesson.from_dict(json.loads(told))
+    assert again == lesson
+    assert json.dumps(again.to_dict()) == told
+
+
+@pytest.mark.parametrize("width", [32, 40, 80, 120])
+@pytest.mark.parametrize("name", CONTENTS)
+def test_a_lesson_fits_into_any_terminal(name, width, taught):
+    lesson = taught(name)
+    told = text(lesson, width)
+    lines = told.splitlines()
+    assert max(map(cell_len, lines)) <= width
+    assert lines[0].startswith(lesson.title[:10])
+    assert sum(line.startswith(f"{number}  ") for number, line in enumerate_steps(lines)) == len(lesson.steps)
+
+
+def enumerate_steps(lines):
+    number = 1
+    for line in lines:
+        yield number, line
+        number += line.startswith(f"{number}  ")
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_plain_text_has_no_escape_sequences_and_colours_change_no_word(name, taught):
+    from rich.text import Text
+
+    lesson = taught(name)
+    plain, coloured = text(lesson, 80), text(lesson, 80, "24-bit")
+    assert "\x1b" not in plain
+    assert "\x1b[" in coloured
+    if not any(value.look == "weights" for step in lesson.steps for value in step.results):
+        assert [line.rstrip() for line in Text.from_ansi(coloured).plain.splitlines()] == plain.splitlines()
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_every_step_says_what_it_is_made_of(name, taught):
+    for step in taught(name).steps:
+        assert step.title and step.results
+        assert step.operands, step.title
+
+
+def test_how_a_step_looks(taught):
+    assert text(taught("rnn"), 60, step=1) == (
+        "One cell of a recurrent network\n"
+        "\n"
+        "1  What the memory brings\n"
+        "   The state of the step before goes through V. The\n"
+        "   lecture's V moves each number up by a place, the first to\n"
+        "   the end.\n"
+        "\n"
+        "      V hₜ₋₁\n"
+        "\n"
+        "       ⎡0  1  0⎤\n"
+        "   V = ⎢0  0  1⎥   hₜ₋₁ = [1  0  0]\n"
+        "       ⎣1  0  0⎦\n"
+        "   → V hₜ₋₁ = [0  0  1]\n"
+    )
+
+
+def test_two_heat_maps_stand_side_by_side_where_there_is_room(taught):
+    lesson = taught("evolution-of-attention")
+    assert sum("→ rnnsearch =" in line and "→ transformer =" in line for line in text(lesson, 100).splitlines()) == 1
+    assert not any("→ rnnsearch =" in line and "→ transformer =" in line for line in text(lesson, 60).splitlines())
+
+
+@pytest.mark.parametrize("word", ["\x1b[31mred", "a" * 300, "\u202eevil", "دانشجو", "学生"])
+def test_no_text_that_is_given_can_move_the_screen_or_break_a_line(word, taught):
+    for name, changes in (
+        ("bidirectional", {"first": f"a {word} b", "second": f"a {word} c", "word": word}),
+        ("padding", {"sentences": [f"{word} x", word, "a", "b"]}),
+        ("embedding", {"text": word}),
+        ("seq2seq", {"sentence": word}),
+    ):
+        told = text(taught(name, **changes), 80)
+        assert "\x1b" not in told and "\u202e" not in told
+        assert max(map(cell_len, told.splitlines())) <= 80

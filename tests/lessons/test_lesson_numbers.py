@@ -1,0 +1,163 @@
+"""The worked numbers of the line, as the lessons give them."""
+
+import pytest
+
+from regard.lessons import CONTENTS, teach
+
+
+def close(*numbers):
+    return pytest.approx(list(numbers), abs=5e-5)
+
+
+def test_the_rnn_cell_of_the_lecture(taught):
+    lesson = taught("rnn")
+    assert lesson.value("Vh").data == [0.0, 0.0, 1.0]
+    assert lesson.value("Ux").data == [1.0, 0.0, -1.0]
+    assert lesson.value("h_new").data == [1.0, 0.0, 0.0]
+    assert lesson.value("o").data == 1.0
+    assert lesson.value("parameters").data == 18
+
+
+def test_the_rnn_cell_with_tanh_and_with_another_input(taught):
+    assert number(taught, "rnn", "h_new", f="tanh") == close(0.7616, 0.0, 0.0)
+    assert number(taught, "rnn", "o", x=[2, 0]) == 2.0
+
+
+def test_scaled_dot_product_attention_of_the_lecture(taught):
+    lesson = taught("attention")
+    assert lesson.value("q").data == [-1.0, 1.0, 0.0, 1.0]
+    assert lesson.value("qk").data == [-1.0, 1.0, -1.0]
+    assert lesson.value("weights").data == close(0.21194, 0.57612, 0.21194)
+    assert lesson.value("z").data == close(0.42388, 0.57612)
+    assert lesson.value("scaled").data == [14.0, 12.0]
+    assert lesson.value("shares").data == pytest.approx([0.88, 0.12], abs=0.005)
+
+
+def test_king_minus_man_plus_woman_is_queen_exactly_on_paper_and_nearly_in_binary(taught):
+    lesson = taught("embedding")
+    assert lesson.value("exact").data == [1.298, 1.422, -1.122, 0.244]
+    assert lesson.value("sum").data == pytest.approx([1.298, 1.422, -1.122, 0.244], abs=1e-12)
+    assert lesson.value("nearest").data == "queen"
+
+
+def test_slaughter_is_nine_bytes_and_am_is_one_hot(taught):
+    lesson = taught("embedding")
+    assert " ".join(lesson.value("bytes").data) == "73 6C 61 75 67 68 74 65 72"
+    assert lesson.value("onehot").data == [0, 1, 0, 0, 0, 0]
+
+
+def test_the_loss_falls_from_the_untrained_to_the_trained_distribution(taught):
+    lesson = taught("embedding")
+    assert lesson.value("loss_untrained").data == pytest.approx(1.791759, abs=1e-6)  # log 6
+    assert lesson.value("loss_trained").data == pytest.approx(0.116319, abs=1e-6)
+
+
+def test_the_four_proverbs_are_one_padded_batch(taught):
+    lesson = taught("padding")
+    assert lesson.value("padded").data[3] == ["Que", "sera,", "sera", "<PAD>", "<PAD>"]
+    assert lesson.value("lengths").data == [5, 5, 5, 3]
+    assert lesson.value("mask").data[3] == [1, 1, 1, 0, 0]
+    assert lesson.value("batch").data[3] == [18, 19, 20, 0, 0]
+    assert lesson.value("said").data[0] == ["<SOS>", *["Like", "a", "lamb", "to", "the", "slaughter"], "<EOS>"]
+
+
+def test_a_padded_proverb_is_what_it_is_alone_unless_padding_is_read(taught):
+    lesson = taught("padding")
+    assert max(lesson.value("differences").data) < 1e-12
+    assert min(lesson.value("careless").data) > 1e-3
+
+
+def test_the_lstm_cell_by_its_gates(taught):
+    lesson = taught("lstm")
+    assert lesson.value("i").data == close(0.952574, 0.047426)  # sigmoid of 6 - 3 and of -3
+    assert lesson.value("f").data == close(0.982014, 0.982014)  # sigmoid of 4
+    assert lesson.value("g").data == close(0.761594, 0.0)  # tanh of 1 and of 0
+    assert lesson.value("c_new").data == close(1.216482, -0.491007)
+    assert lesson.value("h_new").data == close(0.419336, -0.227509)
+
+
+def test_the_gru_differs_by_where_it_resets(taught):
+    lesson = taught("gru")
+    assert lesson.value("r").data == close(0.731059, 0.268941)
+    assert lesson.value("z").data == close(0.119203, 0.5)
+    after, before = lesson.value("n").data, lesson.value("n_paper").data
+    assert after == close(0.985568, -0.262640)  # tanh(1 + r1 2) and tanh(-r2)
+    assert before == close(0.911764, -0.623713)  # tanh(1 + 2 r2) and tanh(-r1)
+
+
+def test_the_gradients_that_are_written_out_are_those_of_autograd(taught):
+    checks = taught("bptt").checks
+    assert len(checks) == 4
+    assert all(check.found < 1e-12 for check in checks)
+
+
+def test_bahdanaus_weights(taught):
+    assert number(taught, "bahdanau", "query") == [2.0, 0.0, 1.0]
+    assert number(taught, "bahdanau", "scores") == close(0.999329, 0.964028, -0.031027, 0.0)
+    assert number(taught, "bahdanau", "weights") == close(0.371703, 0.358810, 0.132653, 0.136834)
+    assert sum(number(taught, "bahdanau", "weights")) == pytest.approx(1.0)
+
+
+def test_luongs_scores(taught):
+    assert number(taught, "luong", "scores_dot") == [1.0, 0.5, -0.5, -1.0]
+    assert number(taught, "luong", "scores_general") == [1.0, 1.5, 0.5, -3.0]
+    assert number(taught, "luong", "scores_concat") == close(1.426145, 1.666742, 0.905148, -0.143554)
+    assert number(taught, "luong", "scores_cosine") == close(0.894427, 0.447214, -0.316228, -0.447214)
+
+
+def test_a_gradient_fades_like_a_power_of_the_spectral_radius(taught):
+    lesson = taught("gradients")
+    assert lesson.value("fading").data[10] == pytest.approx(0.9**10)
+    assert lesson.value("fates").data == ["fades", "fades", "grows", "grows"]
+    rates = lesson.value("by_bias_rates").data
+    assert rates[0] < rates[1] < rates[2] < 1
+
+
+def test_a_word_has_the_same_state_from_the_left_and_another_from_the_right(taught):
+    lesson = taught("bidirectional")
+    assert lesson.value("from_left").data == 0.0
+    assert lesson.value("from_right").data > 1e-3
+
+
+def test_seq2seq_says_the_proverb_until_eos_and_something_else_without_its_context(taught):
+    assert number(taught, "seq2seq", "said") == ["Like", "a", "lamb", "to", "the", "slaughter", "<EOS>"]
+    assert number(taught, "seq2seq", "said", sentence="Que sera, sera") == [
+        "Whatever",
+        "will",
+        "be,",
+        "will",
+        "be",
+        "<EOS>",
+    ]
+    assert number(taught, "seq2seq", "said", limit=2) == ["Like", "a"]
+    lost = {
+        tuple(number(taught, "seq2seq", "said", sentence=s, scale=0))
+        for s in ("Que sera, sera", "Donde hay humo, hay fuego")
+    }
+    assert len(lost) == 1  # nothing else than the context tells one sentence from another
+
+
+def number(taught, name, value, **changes):
+    return taught(name, **changes).value(value).data
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_every_check_holds_with_the_numbers_of_the_lecture(name, taught):
+    lesson = taught(name)
+    assert lesson.checks
+    assert [check for check in lesson.checks if not check.holds] == []
+
+
+@pytest.mark.slow
+def test_the_small_models_are_trained_once_and_look_at_the_right_words(tmp_path, monkeypatch):
+    from regard.lessons import trained
+
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
+    assert trained.missing() == ["rnnsearch", "transformer"]
+    lesson = teach("evolution-of-attention")
+    assert trained.missing() == []
+    assert [lesson.value(f"said_{n}").data.lower() for n in (1, 2)] == ["i am a student"] * 2
+    for n in (1, 2):
+        weights = lesson.value(f"weights_{n}")
+        student = weights.data[[word.strip() for word in weights.labels["target"]].index("student")]
+        assert max(student) == student[2]  # étudiant

@@ -5,7 +5,10 @@ BIN    := $(VENV)/bin
 # Two workers with one thread each: tests are many and small.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
-.PHONY: setup check test demo bench clean
+# What the studio's page is tested with, by Debian's names.
+BROWSER := chromium fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji
+
+.PHONY: setup check test browser page demo bench clean
 
 setup: $(VENV)/.user                       ## the package and nothing else
 
@@ -15,11 +18,26 @@ check: $(VENV)/.test                       ## the fast suite: style, types, ever
 	$(BIN)/mypy
 	$(PYTEST) -m "not slow"
 
-test: $(VENV)/.test                        ## all of it
+test: $(VENV)/.test browser page           ## all of it
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(PYTEST)
+
+browser:                                   ## a browser for the tests of the studio, fetched where that is possible
+	@found=$$REGARD_BROWSER; for name in chromium chromium-browser google-chrome; do \
+		found=$${found:-$$(command -v $$name)}; done; \
+	if [ -z "$$found" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing $(BROWSER)"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+			apt-get install -y -qq --no-install-recommends $(BROWSER) >/dev/null; \
+	elif [ -z "$$found" ]; then \
+		echo "no Chromium: the studio's browser tests are left out; install $(BROWSER), or set REGARD_BROWSER"; fi
+
+page:                                      ## the types of the page's modules; wants npx, and CI insists on it
+	@if command -v npx >/dev/null; then npx --yes -p typescript@5 tsc -p tests/studio; \
+	elif [ -n "$$CI" ]; then echo "npx is missing: the page's types cannot be checked"; exit 1; \
+	else echo "no npx: the types of the studio's page are not checked"; fi
 
 demo: $(VENV)/.user                        ## train, score and look into a small translator
 	$(BIN)/regard demo

@@ -37,8 +37,8 @@ def test_eval_ends_with_6_if_a_score_is_missed(trained, say):
     assert "BLEU" in told.out
 
 
-def test_eval_refuses_a_score_it_does_not_know_before_any_work(say):
-    told = say("eval", "runs/none", "--min", "blue=3")
+def test_eval_refuses_a_score_it_does_not_know_before_any_work(trained, say):
+    told = say("eval", trained, "--min", "blue=3")
     assert told.code == 2
     expected = 'error: --min blue=3: there is no score "blue" here; there are bleu, chrf, ter, perplexity\n'
     assert told.err == expected

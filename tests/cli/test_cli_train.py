@@ -5,9 +5,11 @@ import re
 import signal
 import time
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from regard.models import ModelConfig
 from regard.run import Run
 from regard.train import checkpoint
 
@@ -88,6 +90,7 @@ def test_an_average_can_be_used_and_not_trained(trained, tiny, say):
     assert told.err == "error: mean holds weights without what training needs to go on; use --out for a new run\n"
 
 
+KINDS = ", ".join(model.kind for model in get_args(ModelConfig))
 UNKNOWN = "did you mean model.layers (number of stacked layers, in the encoder and in the decoder, now 1)?"
 
 
@@ -105,8 +108,7 @@ def test_an_unknown_setting_says_where_it_was_given(tiny, say):
         ("train.steps=many", "train.steps: expected a whole number, got 'many'"),
         ("model.heads=3", "model: heads = 3 does not divide width = 16; every head needs an equal share of it"),
         ("steps", '"steps" is not a setting; write key=value, for example train.steps=100'),
-        ("model.kind=transformr", "model.kind: expected one of transformer, gpt, seq2seq, got 'transformr'; "
-         "did you mean transformer?"),
+        ("model.kind=transformr", f"model.kind: expected one of {KINDS}, got 'transformr'; did you mean transformer?"),
         ("decode.beam=0", "decode: beam = 0 must be between 1 (greedy) and 1000"),
         ("data.count=5", "data: count: expected 100 to 500,000 phrases, got 5"),
     ],

@@ -1,5 +1,6 @@
 """regard translate: a line out for each line in, whatever happens."""
 
+import io
 import json
 import shutil
 import signal
@@ -8,7 +9,8 @@ import time
 import pytest
 
 import regard
-from regard.cli.lines import arriving
+from regard.cli.lines import arriving, opened_output
+from regard.errors import ConfigError, DataError
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +83,13 @@ def test_control_characters_and_bidi_marks_never_come_out(trained, say):
     assert not {"\u202e", "\x1b"} & set(told.out)
 
 
+def test_json_says_hidden_characters_by_their_numbers(trained, say):
+    told = say("translate", trained, "le\u202e\u2028\x9b[2J chat", "--json")
+    assert len(told.out.splitlines()) == 1
+    assert not {"\u202e", "\u2028", "\x9b"} & set(told.out)
+    assert json.loads(told.out)["source"] == "le\u202e\u2028\x9b[2J chat"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -88,7 +97,7 @@ def test_control_characters_and_bidi_marks_never_come_out(trained, say):
         (["--beam", "1000000"], 2, "beam = 1000000 must be between 1 (greedy) and 1000"),
         (["--nbest", "0"], 2, "n_best = 0 must be between 1 and 1000"),
         (["--beam", "2", "--nbest", "3"], 2, "n_best = 3 is more than beam = 2; a beam finds no more than that"),
-        (["--must", "student " * 60], 4, "source 0: its constraints need 182 tokens with <EOS>, but at most 54 may be "
+        (["--must", "student " * 60], 4, "line 1: its constraints need 182 tokens with <EOS>, but at most 54 may be "
          "said; raise the limit, or ask for fewer words"),
         (["-i", "none.fr"], 2, "give either texts or -i, not both"),
     ],
@@ -96,6 +105,32 @@ def test_control_characters_and_bidi_marks_never_come_out(trained, say):
 def test_what_cannot_be_done_is_told(trained, say, arguments, code, message):
     told = say("translate", trained, "le chat", *arguments)
     assert (told.code, told.out, told.err) == (code, "", f"error: {message}\n")
+
+
+def test_a_constraint_that_cannot_be_met_names_its_line(model):
+    translator = model.translator()
+    asked = [[], [], ["student " * 60], []]
+    with pytest.raises(DataError) as error:
+        translator.translate(["le chat", "", "je suis", "nous mangeons"], constraints=asked, first_line=257)
+    assert str(error.value) == (
+        "line 259: its constraints need 182 tokens with <EOS>, but at most 56 may be said; raise the limit, or ask for "
+        "fewer words"
+    )
+
+
+def test_words_that_the_vocabulary_cannot_spell_are_refused_and_not_said_as_unknown(trained, say):
+    told = say("translate", trained, "--must", "漢字\x1b", typed=b"\nle chat\n")
+    assert (told.code, told.out) == (4, "\n")
+    assert told.err == ('error: line 2: "漢字 " cannot appear in an output: the vocabulary does not know all of it\n')
+
+
+def test_half_a_character_names_its_line(model):
+    with pytest.raises(DataError) as error:
+        model.translate(["le chat", "le\ud83d chat"])
+    assert str(error.value) == (
+        "line 2: character 3 is U+D83D, half of a surrogate pair and no character; decode the text as UTF-8 or UTF-16 "
+        "again, or leave it out."
+    )
 
 
 def test_a_model_that_is_not_there_is_told(say, trained, tmp_path):
@@ -139,10 +174,20 @@ def test_a_place_that_cannot_be_written_ends_with_74_before_the_model_is_read(sa
     assert (told.code, told.err) == (74, f"error: {tmp_path}/file/out: cannot be written (Not a directory)\n")
 
 
+def test_an_output_stays_as_it_was_until_there_is_a_model(trained, say, tmp_path):
+    file = tmp_path / "out"
+    file.write_text("the work of hours, and more than comes now\n" * 9)
+    before = file.read_text()
+    assert say("translate", "runs/none", "x", "-o", file).code == 3
+    assert file.read_text() == before
+    assert say("translate", trained, "le chat", "-o", file).code == 0
+    assert file.read_text() == say("translate", trained, "le chat").out
+
+
 def test_a_full_disk_ends_with_74(trained, say):
     told = say("translate", trained, "le chat", "-o", "/dev/full")
     assert told.code == 74
-    assert told.err == "error: cannot write: No space left on device; 0 lines are written\n"
+    assert told.err == "error: /dev/full: cannot be written (No space left on device); 0 lines are\n"
 
 
 def test_the_file_that_is_read_is_never_written(trained, say, tmp_path):
@@ -153,19 +198,38 @@ def test_the_file_that_is_read_is_never_written(trained, say, tmp_path):
     assert file.read_text() == "le chat\n"
 
 
+def test_what_comes_from_stdin_is_never_written_over(tmp_path, monkeypatch):
+    file = tmp_path / "a"
+    file.write_text("le chat\n")
+    with file.open() as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        with pytest.raises(ConfigError) as error, opened_output(file, None):
+            pass
+    assert str(error.value) == f"-o {file} is the file that is read; write to another"
+
+
+def test_a_line_without_end_does_not_take_all_memory(monkeypatch):
+    monkeypatch.setattr("regard.data.lines.LONGEST", 3 << 20)
+    with pytest.raises(DataError) as error:
+        list(arriving(io.BytesIO(b"un\n" + b"x" * (4 << 20)), 10))
+    assert str(error.value) == ("stdin, line 2: it is longer than 3 MB; expected text with one text a line")
+
+
 def test_a_text_longer_than_a_sentence_can_be_is_told_by_its_line(trained, say):
-    told = say("translate", trained, typed=b"le chat\n" + b"le chat " * 3000)
+    told = say("translate", trained, typed=b"le chat\n" * 5 + b"le chat " * 3000 + b"\nje suis\n" * 9)
     assert told.code == 4
-    assert told.err.startswith("error: line 2 has ")
+    assert told.out == say("translate", trained, typed=b"le chat\n" * 5).out  # what came before it is out
+    assert told.err.startswith("error: line 6 has ")
     assert told.err.endswith(" tokens; at most 4,096 can be translated at once: put one sentence on a line\n")
 
 
 def test_a_text_longer_than_the_learned_positions_is_told(tiny, say):
-    few = ("train.steps=2", "task.scored=0")
+    few = ("train.steps=2", "task.scored=0", "filter.tokens=63")
     assert say("train", tiny, "model.positions=learned", "model.longest=64", *few, "-q").code == 0
-    told = say("translate", "runs/tiny", "zzz " * 200)
+    assert say("translate", "runs/tiny", "le chat " * 8, "--beam", 1).code == 0  # cut where places end
+    told = say("translate", "runs/tiny", "le", "zzz " * 200, "chat")
     assert told.code == 4
-    assert told.err.startswith("error: a text of ")
+    assert told.err.startswith("error: line 2: a text of ")
     assert told.err.endswith(
         " tokens is longer than the 64 places this model has learned; split it, or train with a larger model.longest\n"
     )

@@ -17,8 +17,11 @@ from click.shell_completion import shell_complete
 
 import regard
 from regard.cli.averaging import average
+from regard.cli.comparing import compare
 from regard.cli.completing import completion
 from regard.cli.examining import doctor
+from regard.cli.generating import generate
+from regard.cli.lesson import lesson
 from regard.cli.listing import runs
 from regard.cli.looking import look
 from regard.cli.manners import Manners, Verbs, polite
@@ -27,6 +30,7 @@ from regard.cli.preparing import data
 from regard.cli.recipes import config, new
 from regard.cli.scoring import evaluate
 from regard.cli.showing import demo
+from regard.cli.studio import studio
 from regard.cli.training import train
 from regard.cli.translating import translate
 from regard.errors import Terminated
@@ -57,7 +61,24 @@ def cli() -> None:
     """
 
 
-for verb in (demo, new, data, train, evaluate, translate, look, average, runs, config, doctor, completion):
+for verb in (
+    demo,
+    new,
+    data,
+    train,
+    evaluate,
+    translate,
+    generate,
+    look,
+    studio,
+    compare,
+    lesson,
+    average,
+    runs,
+    config,
+    doctor,
+    completion,
+):
     cli.add_command(verb)
 
 

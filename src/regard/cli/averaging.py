@@ -31,7 +31,7 @@ def average(run: Path, last: int, out: Path | None) -> None:
     from regard.train import checkpoint, commit
     from regard.train.durable import cannot_write
 
-    Run(run).recipe()
+    recipe = Run(run).recipe()
     paths = commit.checkpoints(run)[-last:]
     if len(paths) < last:
         raise ModelError(f"{run} has {len(paths)} checkpoints, {last} were asked for; train with train.keep={last}")
@@ -42,7 +42,8 @@ def average(run: Path, last: int, out: Path | None) -> None:
     weights = checkpoint.average(paths)
     try:
         out.mkdir(parents=True)
-        for file in (run / "recipe.toml", run / "environment.json", *run.glob("tokenizer*.json")):
+        kept = [file for pattern in recipe.kept for file in run.glob(pattern)]
+        for file in (run / "recipe.toml", run / "environment.json", *kept):
             if file.exists():
                 shutil.copy2(file, out / file.name)
     except OSError as error:

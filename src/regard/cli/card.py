@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from regard.run import Recipe
+    from regard.jobs import Recipe
     from regard.train.trainer import Report
 
 CARD = """# {name}
@@ -20,11 +20,11 @@ A {kind} that was trained with regard {version} to {task}.
 Use it:
 
 ```console
-regard translate {path} "..."
+{usage}
 regard eval {path}
 ```
 
-It knows the kind of sentences it was trained on and no others; it may be wrong without a sign of doubt.
+It knows the kind of data it was trained on and no other; it may be wrong without a sign of doubt.
 """
 
 
@@ -38,26 +38,12 @@ def write_card(run: Path, recipe: Recipe, report: Report) -> None:
         name=run.resolve().name,
         kind=recipe.model.kind,
         version=regard.__version__,
-        task=recipe.task.kind,
-        data=origin(recipe),
+        task=recipe.kind(),
+        data=recipe.origin(),
         step=report.step,
         seed=recipe.seed,
         best=f"{', '.join(scores)} at step {report.best['step']:.0f}" if report.best else "none",
+        usage=recipe.usage(run),
         path=run,
     )
     write_text_atomically(run / "MODEL_CARD.md", text)
-
-
-def origin(recipe: Recipe) -> str:
-    """Where the data is from, and whom to credit.
-
-    >>> from regard.run import Recipe
-    >>> origin(Recipe.read(None, ["data.kind=phrases", "model.preset=transformer-tiny"]))
-    'phrases fr-en. Made by the rules of regard. Licence: MIT'
-    """
-    from regard.data.phrases import Phrases
-    from regard.data.tatoeba import Tatoeba
-
-    if isinstance(recipe.data, Tatoeba | Phrases):
-        return f"{recipe.data.kind} {recipe.data.direction}. {recipe.data.attribution()}"
-    return f"{recipe.data.kind}: {recipe.data.train}; its licence is for whoever gave it to tell"

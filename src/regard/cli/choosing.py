@@ -1,14 +1,19 @@
-"""What a command line names: a recipe, the run directory that goes with it, and its data."""
+"""What a command line names: a recipe, the run directory that goes with it, its data, its model."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+import click
 
 from regard.cli.console import Console, Stages
+from regard.errors import ModelError
 
 if TYPE_CHECKING:
-    from regard.run import Model, Recipe
+    from regard.jobs import Model, Recipe
+
+M = TypeVar("M", bound="Model")
 
 
 def chosen_recipe(source: Path, settings: tuple[str, ...], out: Path | None) -> tuple[Recipe, Path]:
@@ -18,7 +23,8 @@ def chosen_recipe(source: Path, settings: tuple[str, ...], out: Path | None) -> 
     Traceback (most recent call last):
     regard.errors.InputError: cannot open the recipe none.toml: No such file or directory
     """
-    from regard.run import Recipe, Run
+    from regard.jobs import Recipe
+    from regard.run import Run
 
     if not source.is_dir():
         return Recipe.read(source, settings), out or Path("runs") / source.stem
@@ -30,17 +36,14 @@ def fetch(recipe: Recipe, stages: Stages) -> None:
     """Bring data that lives in a registry, with a bar.
 
     >>> from regard.cli.console import Console
-    >>> from regard.run import Recipe
+    >>> from regard.jobs import Recipe
     >>> fetch(Recipe.read(None, ["data.kind=phrases", "model.preset=transformer-tiny"]), Stages(Console(quiet=True)))
     """
-    from regard.data.tatoeba import Tatoeba
-
-    if isinstance(recipe.data, Tatoeba):
-        recipe.data.fetch(stages.bytes)
+    recipe.fetch(stages.bytes)
 
 
 def load(run: Path) -> Model:
-    """The model of a run; a checkpoint that had to be passed over is told on stderr.
+    """The model of a run, whatever its job; a checkpoint that had to be passed over is told on stderr.
 
     >>> load(Path("none"))
     Traceback (most recent call last):
@@ -51,4 +54,20 @@ def load(run: Path) -> Model:
     model = regard.load(run)
     for reason in model.refused:
         Console.of_verb().say(f" warning: {reason}; using step {model.step}")
+    return model
+
+
+def load_for(run: Path, kind: type[M]) -> M:
+    """The model of a run for a verb that needs one of this kind; else the error says what it is, and its verb.
+
+    >>> from regard.jobs import Model
+    >>> load_for(Path("none"), Model)
+    Traceback (most recent call last):
+    regard.errors.ModelError: none is not a run: there is no such directory
+    """
+    model = load(run)
+    if not isinstance(model, kind):
+        verb = click.get_current_context().info_name
+        recipe = model.recipe
+        raise ModelError(f"{run} was trained to {recipe.kind()}, so it cannot {verb}; use: {recipe.usage(run)}")
     return model

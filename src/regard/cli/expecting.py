@@ -14,7 +14,8 @@ from regard.cli.manners import print_json
 from regard.cli.watching import described, peak, rate
 
 if TYPE_CHECKING:
-    from regard.run import Recipe, Run
+    from regard.jobs import Recipe
+    from regard.run import Run
     from regard.train.events import Event
 
 TRIED, WARM = 12, 2
@@ -69,10 +70,11 @@ def measured(run: Run, recipe: Recipe, aside: Path) -> Expected:
     """A few updates of a model that is then forgotten; `aside` is an empty folder that a trainer may look into."""
     from regard.train.events import Began, Stepped
     from regard.train.trainer import Trainer
+    from regard.world import World
 
     events: list[Event] = []
     objective, feed, _ = run.parts(recipe)
-    trainer = Trainer(objective, feed, recipe.train, aside, feed.world, [events.append], None, recipe.seed)
+    trainer = Trainer(objective, feed, recipe.train, aside, World(), [events.append], None, recipe.seed)
     stream = feed.stream(None)
     for _ in range(TRIED):
         trainer.step([next(stream) for _ in range(recipe.train.accumulate)])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import stat
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO, Self, TextIO
 
-from regard.errors import ConfigError, OutputError, Terminated
+from regard.errors import ConfigError, DataError, OutputError, Terminated
 
 BLOCK = 1 << 16
 
@@ -23,9 +26,9 @@ def arriving(file: BinaryIO, chunk: int) -> Iterator[list[str]]:
     >>> list(arriving(io.BytesIO(b"un\\n\\ntrois"), 2))
     [['un', ''], ['trois']]
     """
-    from regard.data.lines import lines_of
+    from regard.data.lines import LONGEST, lines_of
 
-    rest, number, first = [b""], 1, True
+    rest, held, number, first = [b""], 0, 1, True
     while True:
         block = file.read1(BLOCK)  # type: ignore[attr-defined]
         if first:
@@ -33,9 +36,14 @@ def arriving(file: BinaryIO, chunk: int) -> Iterator[list[str]]:
         whole, newline, last = block.rpartition(b"\n")
         if block and not newline:
             rest.append(block)
+            held += len(block)
+            if held > LONGEST:
+                raise DataError(
+                    f"stdin, line {number}: it is longer than {LONGEST >> 20} MB; expected text with one text a line"
+                )
             continue
         text = b"".join([*rest, whole])
-        rest = [last]
+        rest, held = [last], len(last)
         if newline or text:
             for lines in chunks(lines_of(text, "stdin", number), chunk):
                 yield lines
@@ -64,8 +72,8 @@ class WholeLines:
     two
     """
 
-    def __init__(self, file: TextIO) -> None:
-        self.file = file
+    def __init__(self, file: TextIO, name: str = "stdout") -> None:
+        self.file, self.name = file, name
         self._busy = False
         self._caught = 0
         self._before: dict[int, Any] = {}
@@ -105,17 +113,20 @@ class WholeLines:
 
 @contextmanager
 def opened_output(path: Path, source: Path | None) -> Iterator[TextIO]:
-    """A file to write to, opened before any work is done; never the one that is read.
+    """A file to write to, opened before any work is done; never the one that is read (None: stdin).
+
+    What it holds stays until `emptied`: a run that turns out not to be one costs nobody the outputs of another.
 
     >>> with opened_output(Path("/nowhere/out.txt"), None):
     ...     pass
     Traceback (most recent call last):
     regard.errors.OutputError: /nowhere/out.txt: cannot be written (No such file or directory)
     """
-    if source is not None and path.exists() and source.exists() and path.samefile(source):
+    if path.is_file() and _is_read(path, source):
         raise ConfigError(f"-o {path} is the file that is read; write to another")
     try:
-        file = path.open("w", encoding="utf-8", newline="\n")
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+        file = open(descriptor, "w", encoding="utf-8", newline="\n")  # noqa: PTH123, SIM115
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror})") from None
     try:
@@ -128,3 +139,29 @@ def opened_output(path: Path, source: Path | None) -> Iterator[TextIO]:
         file.close()
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def emptied(file: TextIO) -> TextIO:
+    """A file without what it held; a pipe or a device holds nothing.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "out.txt")
+    ...     _ = path.write_text("old")
+    ...     with opened_output(path, None) as file:
+    ...         print(path.read_text(), end=" ")
+    ...         _ = emptied(file).write("new")
+    ...     print(path.read_text())
+    old new
+    """
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.truncate(0)
+    return file
+
+
+def _is_read(path: Path, source: Path | None) -> bool:
+    try:
+        read = source.stat() if source is not None else os.fstat(sys.stdin.fileno())
+    except (OSError, ValueError):  # there is no such file, or stdin is none
+        return False
+    return os.path.samestat(read, path.stat())

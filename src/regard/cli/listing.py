@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from regard.cli.console import Console, minutes
+from regard.cli.figures import DERIVED, columns, figure, sentence, title
 from regard.cli.manners import Verbs, json_option, polite, print_json
 from regard.errors import ConfigError, InputError, ModelError, OutputError
 
@@ -50,16 +51,14 @@ def list_runs(folder: Path, as_json: bool) -> None:
         Console.of_verb().say(f"there is no run in {folder}")
         return
     width = max(len(row["run"]) for row in found)
-    click.echo(f"{'run':<{width}}  {'model':<12} {'step':>8} {'loss':>7} {'BLEU':>6}  changed")
+    names = [name for name in columns(row["best"] for row in found) if name not in DERIVED]
+    titles = "".join(f" {title(name):>7}" for name in names)
+    click.echo(f"{'run':<{width}}  {'model':<12} {'step':>8}{titles}  changed")
     for row in found:
-        loss, bleu = (_number(row["best"], name, digits) for name, digits in (("loss", 3), ("bleu", 1)))
+        scores = "".join(f" {figure(name, row['best']):>{max(7, len(title(name)))}}" for name in names)
         step = f"{row['step']:,}" if row["step"] is not None else "-"
         ago = f"{minutes(time.time() - row['changed'])} ago"
-        click.echo(f"{row['run']:<{width}}  {row['model']:<12} {step:>8} {loss:>7} {bleu:>6}  {ago}")
-
-
-def _number(best: dict[str, float], name: str, digits: int) -> str:
-    return f"{best[name]:.{digits}f}" if name in best else "-"
+        click.echo(f"{row['run']:<{width}}  {row['model']:<12} {step:>8}{scores}  {ago}")
 
 
 def summary(path: Path) -> dict[str, Any]:
@@ -126,8 +125,8 @@ def show(run: Path, as_json: bool) -> None:
     click.echo(f"{run}: {found['model']}, {step}")
     for row in found["validations"]:
         best = "  best" if row["best"] else ""
-        bleu = f"  BLEU {row['bleu']:5.1f}" if "bleu" in row else ""
-        click.echo(f"  step {row['step']:>7,}  loss {row['loss']:.3f}  ppl {row['ppl']:.1f}{bleu}{best}")
+        scores = "".join(f"  {title(name)} {figure(name, row)}" for name in columns([measured(row)]))
+        click.echo(f"  step {row['step']:>7,}{scores}{best}")
     click.echo("made with " + ", ".join(f"{name} {value}" for name, value in found["environment"].items()))
     click.echo(f"\n{recipe}", nl=False)
 
@@ -144,6 +143,15 @@ def validations(run: Path) -> list[dict[str, Any]]:
         return []
     rows = (json.loads(line) for line in read_lines(run / "metrics.jsonl"))
     return [row for row in rows if row.get("event") == "validated"]
+
+
+def measured(row: dict[str, Any]) -> dict[str, float]:
+    """The scores in a row of metrics.jsonl.
+
+    >>> measured({"event": "validated", "step": 5, "loss": 2.0, "best": True})
+    {'loss': 2.0}
+    """
+    return {name: value for name, value in row.items() if name not in ("event", "step", "best")}
 
 
 def environment(run: Path) -> dict[str, Any]:
@@ -179,7 +187,7 @@ def diff(first: Path, second: Path, as_json: bool) -> None:
         return
     click.echo("\n".join(changed) or "the settings are the same")
     for path, best in zip((first, second), bests, strict=True):
-        click.echo(f"{path}: loss {_number(best, 'loss', 3)}, BLEU {_number(best, 'bleu', 1)}")
+        click.echo(f"{path}: {sentence(best) or 'no validation yet'}")
 
 
 @runs.command("rm")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -12,47 +14,165 @@ from regard.cli.console import Console
 from regard.cli.manners import json_option, polite, print_json
 from regard.errors import ConfigError, DataError, OutputError
 
+if TYPE_CHECKING:
+    from regard.jobs import Model
+    from regard.look import DecayView, GradientsView, Recording
+
 WRITTEN = (".svg", ".json", ".safetensors")
+VIEWS = ("attention", "states", "gradients")
+INITIAL = "initial"
+"""What --against calls the models as they were before they were trained; a run of that name is ./initial."""
+
+
+class View(Protocol):
+    """What can be drawn and kept."""
+
+    def svg(self) -> str: ...
+
+    def text(self) -> str: ...
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What somebody wants to see, as the flags say it.
+
+    >>> Wish("states", unit="3-6").units()
+    [3, 4, 5, 6]
+    >>> Wish("attention", unit="3").check()
+    Traceback (most recent call last):
+    regard.errors.ConfigError: --unit belongs to --view states, and the view is attention
+    """
+
+    view: str
+    layer: int | None = None
+    head: int | None = None
+    name: str | None = None
+    unit: str | None = None
+    against: tuple[str, ...] = ()
+    output: Path | None = None
+
+    def check(self) -> None:
+        """Refuse what does not go together, before any model is loaded."""
+        wishes = (
+            ("--head", "attention", self.head is not None),
+            ("--unit", "states", self.unit is not None),
+            ("--against", "gradients", bool(self.against)),
+        )
+        for flag, view, given in wishes:
+            if given and self.view != view:
+                raise ConfigError(f"{flag} belongs to --view {view}, and the view is {self.view}")
+        endings = WRITTEN[:2] if self.view == "gradients" else WRITTEN
+        if self.output is not None and self.output.suffix not in endings:
+            raise ConfigError(f"-o {self.output}: expected a name that ends in {', '.join(endings)}")
+        self.units()
+
+    def units(self) -> list[int] | None:
+        """One unit, or a range of them; None: those that move most."""
+        if self.unit is None:
+            return None
+        first, dash, last = self.unit.partition("-")
+        if not first.isascii() or not first.isdigit() or (dash and not (last.isascii() and last.isdigit())):
+            raise ConfigError(f"--unit {self.unit}: expected a number such as 17, or a range such as 0-15")
+        ends = int(first), int(last or first)
+        if ends[1] < ends[0]:
+            raise ConfigError(f"--unit {self.unit}: the range ends before it begins; try {ends[1]}-{ends[0]}")
+        return list(range(ends[0], ends[1] + 1))
 
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("text")
-@click.option("--layer", type=int, help="Which layer, from 0 on.  [default: the last]")
-@click.option("--head", type=int, help="One head, from 0 on.  [default: the mean of all]")
-@click.option("--name", help='Which attention, such as "encoder.*".  [default: the decoder\'s at the source]')
+@click.option("--view", type=click.Choice(VIEWS), default=VIEWS[0], show_default=True, help="What to look at.")
+@click.option("--layer", type=int, help="Which layer, from 0 on.  [default: the last; of gradients the lowest]")
+@click.option("--head", type=int, help="Of attention: one head, from 0 on.  [default: the mean of all]")
+@click.option("--name", help='Which values: a pattern such as "encoder.*", or cell, forget ...')
+@click.option(
+    "--unit", help="Of states: the text coloured by unit 17, or the units 0-15.  [default: those that move most]"
+)
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="RUN",
+    help="Of gradients: another run, or initial: before training. May be repeated.",
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A file: .svg, .json, or .safetensors for all.")
 @json_option
 @polite()
 def look(
-    run: Path, text: str, layer: int | None, head: int | None, name: str | None, output: Path | None, as_json: bool
+    run: Path,
+    text: str,
+    view: str,
+    layer: int | None,
+    head: int | None,
+    name: str | None,
+    unit: str | None,
+    against: tuple[str, ...],
+    output: Path | None,
+    as_json: bool,
 ) -> None:
-    """See which words a model looked at while it translated a text.
+    """See what a model held and looked at while it worked on a text.
 
-    A heat map in the terminal: a row for each word that was said, a column for each that was read.
+    \b
+    attention   who looked at whom: a row for each word that was said, a column for each that was read
+    states      what each unit held after each word: hidden state, cell, gates, or the residual stream
+    gradients   how much each word's loss depends on the state at each word; with --against how that fades
+                with distance, one curve a model
+
+    A translator translates the text; a language model reads it as it is.
 
     \b
     Examples:
-      regard look runs/demo "je suis étudiant"
       regard look runs/demo "je suis étudiant" --layer 0 --head 2 -o attention.svg
+      regard look runs/rnn "To be, or not" --view gradients --against runs/lstm --against initial
     """
-    if output is not None and output.suffix not in WRITTEN:
-        raise ConfigError(f"-o {output}: expected a name that ends in {', '.join(WRITTEN)}")
+    wish = Wish(view, layer, head, name, unit, against, output)
+    wish.check()
     if not text.strip():
         raise DataError("the text is empty; there is nothing to look at")
-    import regard
-
     model = load(run)
-    with regard.record(model) as trace:
-        said = model.translate(text)
-    view = trace.attention(name, layer, head)
-    console = Console.of_verb()
-    console.say(f"{text} -> {said}")
+    if wish.view == "gradients":
+        _show(_gradients(run, model, text, wish), wish.output, as_json)
+        return
+    with model.record() as trace:
+        said = model.observe(text)
+    if said != text:
+        Console.of_verb().say(f"{text} -> {said}")
+    _show(_seen(trace, wish), wish.output, as_json, trace)
+
+
+def _seen(trace: Recording, wish: Wish) -> View:
+    if wish.view == "attention":
+        return trace.attention(wish.name, wish.layer, wish.head)
+    units = wish.units()
+    states = trace.states(wish.name, wish.layer, units)
+    return states.coloured() if units is not None and len(units) == 1 else states
+
+
+def _gradients(run: Path, model: Model, text: str, wish: Wish) -> GradientsView | DecayView:
+    """One model's matrix, or the curves of several."""
+    from regard.look import DecayView
+
+    if not wish.against:
+        return model.reading(text).gradients(model.module, wish.name, wish.layer)
+    models = {str(run): model} | {path: load(Path(path)) for path in wish.against if path != INITIAL}
+    curves = []
+    for label, one in models.items():
+        reading = one.reading(text)
+        curves.append(reading.gradients(one.module, wish.name, wish.layer).decay(label))
+        if INITIAL in wish.against:
+            began = reading.gradients(one.initial(), wish.name, wish.layer)
+            curves.append(began.decay(f"{label}, {INITIAL}"))
+    return DecayView(tuple(curves))
+
+
+def _show(view: View, output: Path | None, as_json: bool, trace: Recording | None = None) -> None:
     if output is None:
         print_json(view.to_dict()) if as_json else click.echo(view.text(), color=True)
         return
     try:
-        if output.suffix == ".safetensors":
+        if output.suffix == ".safetensors" and trace is not None:
             trace.save(output)
         else:
             drawn = view.svg() if output.suffix == ".svg" else json.dumps(view.to_dict(), ensure_ascii=False)

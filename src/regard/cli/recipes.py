@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,25 +15,16 @@ from regard.errors import ConfigError, OutputError
 
 if TYPE_CHECKING:
     from regard.config import Setting
-
-STARTING: dict[str, Any] = {
-    "model.layers": 3,
-    "model.width": 256,
-    "model.inner": 1024,
-    "model.heads": 4,
-    "train.epochs": 20.0,
-    "train.schedule.warmup": 1000,
-}
-"""Where a new recipe leaves the defaults, which are those of papers with eight GPUs."""
+    from regard.jobs import Recipe, Starter
 
 
 @click.command(short_help="Write a commented recipe.")
 @click.argument("name")
-@click.option("--task", type=click.Choice(["translate"]), default="translate", show_default=True, help="What is asked.")
-@click.option("--source-lang", default="source", show_default=True, help="The language that is read.")
-@click.option("--target-lang", default="target", show_default=True, help="The language that is written.")
+@click.option("--task", default="translate", show_default=True, help="What is asked, such as translate.")
+@click.option("--source-lang", help="Translation: the language that is read.  [default: source]")
+@click.option("--target-lang", help="Translation: the language that is written.  [default: target]")
 @polite()
-def new(name: str, task: str, source_lang: str, target_lang: str) -> None:
+def new(name: str, task: str, source_lang: str | None, target_lang: str | None) -> None:
     """Write a recipe in which every line is explained, and say where the data goes.
 
     The languages end the names of the files: data/train.de and data/train.en.
@@ -43,49 +34,48 @@ def new(name: str, task: str, source_lang: str, target_lang: str) -> None:
       regard new mine --task translate
       regard new news --source-lang de --target-lang en
     """
+    from regard.jobs import Recipe
+
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
-    folder = Path("data")
-    text = commented(folder, source_lang, target_lang)
+    languages = (source_lang or "source", target_lang or "target") if source_lang or target_lang else None
+    job = Recipe.named({"task": {"kind": task}})
+    starter = job.starter(languages)
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+            file.write(commented(job, starter))
     except FileExistsError:
         raise OutputError(f"{path} exists already; nothing was changed, choose another name") from None
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror})") from None
     say = Console.of_verb().say
-    say(f"line i of {folder}/train.{target_lang} is the translation of line i of {folder}/train.{source_lang}")
+    for hint in starter.hints:
+        say(hint)
     say(f"next: regard data stats {path}    regard train {path} --dry-run    regard train {path}")
     click.echo(str(path))
 
 
-def commented(folder: Path, source: str, target: str) -> str:
+def commented(job: type[Recipe], starter: Starter) -> str:
     """A recipe with the documentation of each setting beside it; a setting at its default is commented out.
 
-    >>> print(*commented(Path("data"), "de", "en").splitlines()[5:7], sep="\\n")
+    >>> from regard.jobs import TranslateRecipe
+    >>> print(*commented(TranslateRecipe, TranslateRecipe.starter(("de", "en"))).splitlines()[5:7], sep="\\n")
     kind = "files"                      # two aligned files for each split
     train = ["data/train.de", "data/train.en"]  # the source file and the target file to learn from
     """
-    from regard.run import Recipe
-
-    kinds = {"data": "files", "model": "transformer", "train.optimizer": "adam", "train.schedule": "inverse-sqrt"}
-    files = {
-        f"data.{split}": [f"{folder.as_posix()}/{split}.{language}" for language in (source, target)]
-        for split in ("train", "valid", "test")
-    }
-    given = {f"{section}.kind": kind for section, kind in kinds.items()} | files | STARTING
-    lines = [f"# {source} to {target}; `regard config explain KEY` tells more, `regard train` reads this."]
+    given = {f"{section}.kind": kind for section, kind in starter.kinds.items()} | dict(starter.given)
+    given.setdefault("task.kind", job.kind())
+    lines = [f"# {starter.title}; `regard config explain KEY` tells more, `regard train` reads this."]
     section = None
-    for setting in _chosen(Recipe, kinds):
+    for setting in _chosen(job, starter.kinds):
         at, _, leaf = setting.key.rpartition(".")
         if at != section:
             section = at
             lines += ["", f"[{at}]"] if at else [""]
-        lines.append(_line(setting, leaf, given))
+        lines.append(_line(setting, leaf, given, starter.later))
     return "\n".join(lines) + "\n"
 
 
-def _chosen(cls: Any, kinds: dict[str, str]) -> list[Setting]:
+def _chosen(cls: Any, kinds: Mapping[str, str]) -> list[Setting]:
     """The settings of the kinds that were picked, plain ones before tables as TOML wants them."""
     from regard import config
 
@@ -94,11 +84,10 @@ def _chosen(cls: Any, kinds: dict[str, str]) -> list[Setting]:
     return sorted(found, key=lambda s: (bool(s.key.rpartition(".")[0]), sections[s.key.rpartition(".")[0]]))
 
 
-def _line(setting: Setting, leaf: str, given: dict[str, Any]) -> str:
+def _line(setting: Setting, leaf: str, given: dict[str, Any], later: Sequence[str]) -> str:
     value = given.get(setting.key, setting.default)
     shown = f"{leaf} = {_toml(value)}" if value is not None else f"{leaf} ="
-    later = setting.key in ("data.valid", "data.test")  # named for whoever has such files
-    hidden = "" if leaf == "kind" or (setting.key in given and not later) else "# "
+    hidden = "" if leaf == "kind" or (setting.key in given and setting.key not in later) else "# "
     return f"{hidden}{shown}".ljust(34) + (f"  # {setting.doc}" if setting.doc else "")
 
 
@@ -155,21 +144,40 @@ def explain(key: str, as_json: bool) -> None:
     """
     from dataclasses import asdict
 
-    from regard.config import plain, settings
-    from regard.run import Recipe
+    from regard.config import plain
+    from regard.jobs import Recipe
 
-    known = list(settings(Recipe))
-    found = [setting for setting in known if f"{setting.key}.".startswith(f"{key}.")]
+    known = known_settings(Recipe.jobs)
+    found = [(setting, tasks) for setting, tasks in known if f"{setting.key}.".startswith(f"{key}.")]
     if not found:
-        raise ConfigError(_unknown(key, [setting.key for setting in known]))
+        raise ConfigError(_unknown(key, [setting.key for setting, _ in known]))
     if as_json:
-        print_json([asdict(s) | {"default": plain(s.default), "choices": list(s.choices)} for s in found])
+        rows = [asdict(s) | {"default": plain(s.default), "choices": list(s.choices), "tasks": t} for s, t in found]
+        print_json(rows)
         return
-    click.echo("\n".join(line for setting in found for line in explained(setting)))
+    everybody = [job.kind() for job in Recipe.jobs]
+    told = (explained(setting, () if tasks == everybody else tasks) for setting, tasks in found)
+    click.echo("\n".join(line for lines in told for line in lines))
 
 
-def explained(setting: Setting) -> Iterator[str]:
-    """A setting in a line or two.
+def known_settings(jobs: Sequence[type[Recipe]]) -> list[tuple[Setting, list[str]]]:
+    """Every setting of any job once, with the tasks whose recipes have it just so.
+
+    >>> from regard.jobs import TranslateRecipe
+    >>> next((s.default, tasks) for s, tasks in known_settings([TranslateRecipe]) if s.key == "seed")
+    (1, ['translate'])
+    """
+    from regard.config import settings
+
+    found: dict[str, tuple[Setting, list[str]]] = {}
+    for job in jobs:
+        for setting in settings(job):
+            found.setdefault(repr(setting), (setting, []))[1].append(job.kind())
+    return list(found.values())
+
+
+def explained(setting: Setting, tasks: Sequence[str] = ()) -> Iterator[str]:
+    """A setting in a line or two; `tasks` are those that it is for, if not for all.
 
     >>> from regard.config import Setting
     >>> print(*explained(Setting("train.steps", "a whole number", None, "updates of the weights")), sep="\\n")
@@ -178,8 +186,8 @@ def explained(setting: Setting) -> Iterator[str]:
     """
     from regard.config import plain
 
-    where = f" ({setting.of})" if setting.of else ""
-    yield f"{setting.key}{where}: {setting.doc}".rstrip(": ")
+    where = ", ".join(filter(None, [setting.of, f"to {' or '.join(tasks)}" if tasks else ""]))
+    yield f"{setting.key}{f' ({where})' if where else ''}: {setting.doc}".rstrip(": ")
     default = plain(setting.default)
     yield f"  {setting.type}; " + ("not set by default" if default is None else f"default {_toml(default)}")
 
@@ -195,21 +203,20 @@ def _unknown(key: str, known: Sequence[str]) -> str:
 
 
 @config.command()
+@click.option("--task", help="The recipes of one task, such as translate.  [default: all]")
 @polite()
-def schema() -> None:
+def schema(task: str | None) -> None:
     """The JSON Schema of a recipe, for editors that complete and check TOML.
 
     \b
     Examples:
       regard config schema > recipe.schema.json
-      regard config schema | python -m json.tool
+      regard config schema --task translate | python -m json.tool
     """
-    from regard.cli.schema import table
-    from regard.models import PRESETS
-    from regard.run import Recipe
+    from regard.cli.schema import of_recipe
+    from regard.jobs import Recipe
 
-    found = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "a recipe of regard", **table(Recipe)}
-    preset = {"enum": list(PRESETS), "description": "a published shape under its name; other settings go on top"}
-    for option in found["properties"]["model"]["anyOf"]:
-        option["properties"]["preset"] = preset
-    print_json(found)
+    jobs = Recipe.jobs if task is None else (Recipe.named({"task": {"kind": task}}),)
+    found = [of_recipe(job) for job in jobs]
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "a recipe of regard"}
+    print_json({**head, **(found[0] if len(found) == 1 else {"anyOf": found})})

@@ -58,3 +58,20 @@ def table(cls: Any) -> dict[str, Any]:
         properties[field.name] = entry
     found = {"type": "object", "properties": properties, "additionalProperties": False}
     return found | ({"required": needed} if needed else {})
+
+
+def of_recipe(job: Any) -> dict[str, Any]:
+    """The JSON Schema of a job's recipes, with the presets that its models have.
+
+    >>> from regard.jobs import TranslateRecipe
+    >>> of_recipe(TranslateRecipe)["required"]
+    ['data', 'model']
+    """
+    from regard.models import PRESETS
+
+    found = table(job)
+    model = found["properties"]["model"]
+    preset = {"enum": list(PRESETS), "description": "a published shape under its name; other settings go on top"}
+    for option in model.get("anyOf", [model]):
+        option["properties"]["preset"] = preset
+    return found

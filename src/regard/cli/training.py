@@ -12,11 +12,12 @@ import click
 from regard.cli.card import write_card
 from regard.cli.choosing import chosen_recipe, fetch
 from regard.cli.console import Console, Stages
+from regard.cli.figures import sentence
 from regard.cli.manners import json_option, manners, polite, print_json
 from regard.errors import Diverged, Interrupted, ModelError, Terminated
 
 if TYPE_CHECKING:
-    from regard.run import Recipe
+    from regard.jobs import Recipe
     from regard.train.events import Listener
     from regard.train.trainer import Report
 
@@ -58,7 +59,7 @@ def train(
     if report is not None and as_json:
         print_json({"run": str(path), "step": report.step, "reason": report.reason, "best": dict(report.best)})
     elif report is not None:
-        click.echo(closing(path, report, chosen.train.select))
+        click.echo(closing(path, report, chosen))
     return 0
 
 
@@ -111,16 +112,17 @@ def check_trainable(path: Path) -> None:
         raise ModelError(f"{path} holds weights without what training needs to go on; use --out for a new run")
 
 
-def closing(path: Path, report: Report, select: str) -> str:
+def closing(path: Path, report: Report, recipe: Recipe) -> str:
     """The last line: how good it became, where it is, what to do next.
 
+    >>> from regard.jobs import Recipe
     >>> from regard.train.trainer import Report
+    >>> recipe = Recipe.read(None, ["data.kind=phrases", "model.preset=transformer-tiny", "train.select=bleu"])
     >>> report = Report(2000, "done", {"loss": 1.5, "bleu": 24.6, "step": 2000.0})
-    >>> closing(Path("runs/a"), report, "bleu").split("  ")[0]
+    >>> closing(Path("runs/a"), report, recipe).split("  ")[0]
     ' best BLEU 24.6, loss 1.500 at step 2000 -> runs/a'
     """
-    names = [name for name in dict.fromkeys((select, "loss", "bleu")) if name in report.best]
-    scores = [f"BLEU {report.best[n]:.1f}" if n == "bleu" else f"{n} {report.best[n]:.3f}" for n in names]
     early = ", stopped early" if report.reason == "early" else ""
-    said = f"best {', '.join(scores)} at step {report.best['step']:.0f}" if report.best else f"step {report.step}"
-    return f' {said}{early} -> {path}      next: regard translate {path} "..."    regard eval {path}'
+    scores = sentence(report.best, recipe.train.select)
+    said = f"best {scores} at step {report.best['step']:.0f}" if report.best else f"step {report.step}"
+    return f" {said}{early} -> {path}      next: {recipe.usage(path)}    regard eval {path}"

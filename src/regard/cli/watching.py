@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from regard.cli.console import Console, Progress, Silent, minutes
+from regard.cli.figures import columns, figure, title
 
 if TYPE_CHECKING:
-    from regard.run import Recipe
+    from regard.jobs import Recipe
     from regard.train.events import Event, Stepped, Validated
 
 MEASURED = 10
 """updates after which the speed is told"""
-HEAD = " step      loss     ppl   BLEU   lr       grad    tok/s"
 
 
 class Watching:
@@ -31,7 +31,8 @@ class Watching:
         self.step = self.steps = 0
         self._progress: Progress = Silent()
         self._recent: list[Stepped] = []
-        self._spoke = self._headed = False
+        self._spoke = False
+        self._columns: list[str] = []
 
     def __enter__(self) -> Self:
         return self
@@ -91,25 +92,41 @@ class Watching:
         from regard.tasks.translator import printable
 
         self.speak()
-        if not self._headed:
-            self._headed = True
-            self.line(HEAD)
+        names = columns([event.metrics])
+        if names != self._columns:
+            self._columns = names
+            self.line(head(names))
         last = self._recent[-1] if self._recent else None
-        row = " ".join(
-            [
-                f" {event.step:<6}",
-                f"{event.metrics['loss']:7.3f}",
-                f"{event.metrics['ppl']:7.1f}",
-                f"{event.metrics['bleu']:6.1f}" if "bleu" in event.metrics else "     -",
-                f"  {last.rate:.1e}" if last else "        -",
-                f" {last.norm:5.2f}" if last else "     -",
-                f" {rate(self._recent)[0]:7,.0f}" if last else "       -",
-            ]
-        )
-        if event.samples:
-            row += f"   {event.samples[0]['source']} -> {event.samples[0]['output']}"
+        cells = [f" {event.step:<6}", *(f"{figure(name, event.metrics):>{wide(name)}}" for name in names)]
+        cells += [
+            f"  {last.rate:.1e}" if last else "        -",
+            f" {last.norm:5.2f}" if last else "     -",
+            f" {rate(self._recent)[0]:7,.0f}" if last else "       -",
+        ]
+        row = " ".join(cells)
+        if event.samples:  # what was asked and what was answered come first in a sample
+            row += f"   {' -> '.join(str(text) for text in list(event.samples[0].values())[:2])}"
         self.line(printable(row))
         self._recent = []
+
+
+def wide(name: str) -> int:
+    """Columns of the screen for a score.
+
+    >>> wide("loss"), wide("bits per word")
+    (7, 13)
+    """
+    return max(7, len(title(name)))
+
+
+def head(names: Sequence[str]) -> str:
+    """The titles above the rows of validations.
+
+    >>> head(["loss", "ppl", "bleu"])
+    ' step      loss     ppl    BLEU   lr       grad    tok/s'
+    """
+    scores = [f"{title(name):>{wide(name)}}" for name in names]
+    return " ".join([" step  ", *scores]) + "   lr       grad    tok/s"
 
 
 def cut_to(text: str, width: int) -> str:
@@ -136,14 +153,8 @@ def rate(steps: Sequence[Stepped]) -> tuple[float, float]:
 
 def described(run: Path, recipe: Recipe, parameters: int) -> list[str]:
     """What learns from what, in two lines."""
-    from regard.data import Shards
-    from regard.tasks.translate import Vocabularies
-
-    train, valid = (len(Shards.open(run / "data" / split)) for split in ("train", "valid"))
-    words = Vocabularies.load(run)
-    sizes = f"{words.source.size:,} shared" if words.joint else f"{words.source.size:,} and {words.target.size:,}"
     return [
-        f" data     {train:,} train, {valid:,} valid pairs       tokens  {recipe.text.kind} {sizes}",
+        f" data     {recipe.described(run)}",
         f" model    {recipe.model.shape}, {millions(parameters)} parameters",
     ]
 

@@ -1,0 +1,88 @@
+"""regard lesson."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import Any
+
+import click
+
+from regard.cli.console import Console, Stages
+from regard.cli.manners import json_option, polite, print_json
+from regard.errors import ConfigError
+
+TRAINED = "evolution-of-attention"
+"""The lesson that needs models which have learnt something."""
+
+
+@click.command(short_help="Worked examples, number by number.")
+@click.argument("name", required=False)
+@click.argument("inputs", nargs=-1, metavar="[NAME=VALUE]...")
+@click.option("--step", type=int, help="Only this step, from 1 on.")
+@click.option("--models", nargs=2, metavar="RUN RUN", help="Two runs to look into, in evolution-of-attention.")
+@json_option
+@polite()
+def lesson(
+    name: str | None, inputs: tuple[str, ...], step: int | None, models: tuple[str, str] | None, as_json: bool
+) -> None:
+    """Show how something works, with every number on the way; without a name, list the lessons.
+
+    Any input can be changed, and what follows is computed anew: a number, a list (1,0 or [1,0]), a matrix
+    ([[1,0],[0,1]]) or a text. Most shells want brackets and spaces in quotes.
+
+    \b
+    Examples:
+      regard lesson rnn
+      regard lesson attention "y=[1,0,0]" --step 7
+    """
+    from regard.lessons.contents import CONTENTS, plan, teach
+    from regard.lessons.plan import parse
+
+    if name is None:
+        print_json([{"name": key, **vars(entry)} for key, entry in CONTENTS.items()]) if as_json else _list()
+        return
+    changes: dict[str, Any] = dict(parse(inputs))
+    if models is not None:
+        if name != TRAINED:
+            raise ConfigError(f'--models is for the lesson "{TRAINED}", not for "{name}"')
+        changes["models"] = list(models)
+    if name == TRAINED and "models" not in changes:
+        plan(name).resolve(changes)  # what is wrong with the inputs is said before anything is trained
+        _train()
+    taught = teach(name, changes)
+    if step is not None and not 1 <= step <= len(taught.steps):
+        raise ConfigError(f'--step: the lesson "{name}" has the steps 1 to {len(taught.steps)}, got {step}')
+    if as_json:
+        table = taught.to_dict()
+        print_json(table if step is None else table | {"steps": [table["steps"][step - 1]]})
+        return
+    from regard.lessons.terminal import text
+    from regard.look.terminal import colours
+
+    # what a change did is seen beside the lecture's numbers
+    usual = teach(name) if taught.changed and "models" not in taught.changed else None
+    colour = colours(os.environ, sys.stdout.isatty())
+    click.echo(text(taught, shutil.get_terminal_size().columns, colour, usual, step), nl=False, color=True)
+
+
+def _list() -> None:
+    """The table of contents; nothing heavy is imported for it."""
+    from regard.lessons.contents import listing
+
+    bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    for line in listing(shutil.get_terminal_size().columns):
+        title = bold and line[:1].isupper()
+        click.echo(click.style(line, bold=True) if title else line, color=True)
+
+
+def _train() -> None:
+    """What the lesson looks into, unless it is there already."""
+    from regard.lessons.trained import missing, trained
+
+    if wanted := missing():
+        console = Console.of_verb()
+        console.say(f" {' and '.join(wanted)}: trained now on the built-in phrases, once; less than a minute each")
+        with Stages(console) as stages:
+            trained(stages)

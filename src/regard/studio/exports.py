@@ -1,0 +1,109 @@
+"""A trace, or one tensor of it, as a file that a person can take away."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from regard.errors import RegardError
+from regard.look import Recording
+from regard.studio.header import sides as sides_of
+from regard.studio.refusal import Refusal
+from regard.studio.slices import cut
+from regard.trace import Record
+
+FORMATS = ("json", "csv", "safetensors", "svg")
+
+
+@dataclass(frozen=True)
+class File:
+    """Bytes, what they are, and what they should be called.
+
+    >>> File(b"{}", "application/json", "trace.json").name
+    'trace.json'
+    """
+
+    content: bytes
+    kind: str
+    name: str
+
+
+def tensor_of(recording: Recording, name: str) -> Record:
+    """The tensor of a name.
+
+    >>> from regard.trace import Trace
+    >>> tensor_of(Recording(Trace()), "x")
+    Traceback (most recent call last):
+    regard.studio.refusal.Refusal: this trace has no tensor called 'x'
+    """
+    found = [record for record in recording.records if record.name == name]
+    if not found:
+        raise Refusal(404, "unknown-tensor", f"this trace has no tensor called {name[:80]!r}", "pick one of its list")
+    return found[0]
+
+
+def as_csv(record: Record, text: str, words: Mapping[str, list[dict[str, Any]]]) -> File:
+    """One line a number: the place on each axis, the word there if it wears one, the number."""
+    numbers, axes = cut(record.data[0], record.axes[1:], text)
+    sides = {axis: words[name] for axis, name in sides_of(record).items() if name in words}
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\r\n")
+    table.writerow([*itertools.chain(*([a, f"{a} token"] if a in sides else [a] for a in axes)), "value"])
+    starts = {axis: _start(axis, text) for axis in axes}
+    for place in np.ndindex(numbers.shape):
+        cells: list[Any] = []
+        for axis, i in zip(axes, place, strict=True):
+            at = starts[axis] + i
+            cells += [at, _unformula(sides[axis][at]["token"])] if axis in sides else [at]
+        value = float(numbers[place])
+        table.writerow([*cells, "" if np.isnan(value) else repr(value)])
+    return File(out.getvalue().encode(), "text/csv; charset=utf-8", f"{record.name}.csv")
+
+
+def _start(axis: str, text: str) -> int:
+    for part in text.split(","):
+        name, _, places = part.strip().partition(":")
+        if name == axis:
+            return int(places.partition("-")[0])
+    return 0
+
+
+def _unformula(token: str) -> str:
+    """A spreadsheet would run a cell that begins with one of these."""
+    return f"'{token}" if token[:1] in ("=", "+", "-", "@", "\t", "\r") else token
+
+
+def as_json(header: Mapping[str, Any], recording: Recording, name: str | None, text: str) -> File:
+    """The header, and with a name the numbers of that tensor, nested as its axes are."""
+    table = dict(header)
+    if name is not None:
+        record = tensor_of(recording, name)
+        numbers, axes = cut(record.data[0], record.axes[1:], text)
+        table["values"] = {"name": name, "axes": list(axes), "numbers": _nested(numbers)}
+    content = json.dumps(table, ensure_ascii=False, allow_nan=False).encode()
+    return File(content, "application/json", f"{name or 'trace'}.json")
+
+
+def _nested(numbers: np.ndarray) -> Any:
+    """JSON has no NaN: a number that is not there is null."""
+    if not np.issubdtype(numbers.dtype, np.floating) or np.isfinite(numbers).all():
+        return numbers.tolist()
+    nested = numbers.astype(object)
+    nested[~np.isfinite(numbers)] = None
+    return nested.tolist()
+
+
+def as_svg(recording: Recording, name: str | None, head: int | None) -> File:
+    """The picture of one attention."""
+    try:
+        view = recording.attention(name, head=head)
+    except RegardError as error:
+        raise Refusal(422, "no-picture", str(error), "choose attention weights") from None
+    return File(view.svg().encode(), "image/svg+xml", f"{view.name}.svg")

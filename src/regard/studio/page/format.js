@@ -1,0 +1,44 @@
+// @ts-check
+/** Numbers as people read them, and as programs read them back. */
+
+/**
+ * Four places after the point where that says something, else four digits and a power of ten.
+ * @param {number} value
+ */
+export function shown(value) {
+  if (Number.isNaN(value)) return "–";
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
+  const size = Math.abs(value);
+  const text = value !== 0 && (size < 0.0005 || size >= 100000) ? value.toExponential(3) : value.toFixed(4);
+  return text.replace(/-/g, "−");
+}
+
+/**
+ * The fewest digits that give a float of 32 bits back.
+ * @param {number} value
+ */
+export function exact(value) {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
+  for (let digits = 1; digits < 10; digits++) {
+    const text = value.toPrecision(digits);
+    if (Math.fround(Number(text)) === Math.fround(value)) return String(Number(text));
+  }
+  return String(value);
+}
+
+/** Four digits, for the ends of an axis. @param {number} value */
+export function brief(value) {
+  const size = Math.abs(value);
+  if (value === 0 || !Number.isFinite(value)) return shown(value).replace(".0000", "");
+  const text = size >= 100000 || size < 0.001 ? value.toExponential(1) : String(Number(value.toPrecision(4)));
+  return text.replace(/-/g, "−");
+}
+
+/** @param {string} iso */
+export function ago(iso) {
+  const seconds = (Date.now() - Date.parse(iso)) / 1000;
+  if (seconds < 60) return "just now";
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h ago`;
+  return `${Math.floor(seconds / 86400)} days ago`;
+}

@@ -1,0 +1,32 @@
+// @ts-check
+/** Where the reader is, in the address: #/t/<trace>?tab=attention&head=2. Everything can be linked. */
+
+/** @typedef {{parts: string[], query: URLSearchParams}} Route */
+
+/** @param {string} [hash] @returns {Route} */
+export function route(hash = location.hash) {
+  const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
+  const parts = path
+    .split("/")
+    .filter(Boolean)
+    .map((part) => {
+      try {
+        return decodeURIComponent(part);
+      } catch {
+        return part;
+      }
+    });
+  return { parts, query: new URLSearchParams(query) };
+}
+
+/** @param {string} trace @param {Record<string, string|number|null|undefined>} [query] */
+export function traceAddress(trace, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
+  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return `#/t/${encodeURIComponent(trace)}${text ? `?${text}` : ""}`;
+}
+
+/** Change the address without going anywhere. @param {string} address */
+export function note(address) {
+  if (location.hash !== address) history.replaceState(null, "", address);
+}

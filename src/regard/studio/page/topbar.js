@@ -1,0 +1,115 @@
+// @ts-check
+/** The bar on top: which model, which sentence, Run; light or dark; the keys. */
+import { get, post } from "./api.js";
+import { h, replace } from "./dom.js";
+import { helpDialog } from "./help.js";
+import { hush, tell } from "./notice.js";
+import { route, traceAddress } from "./route.js";
+import { toggleTheme } from "./theme.js";
+
+/** @typedef {import("./types.js").Model} Model */
+/** @typedef {import("./types.js").Info} Info */
+
+export class TopBar {
+  /** @param {Info} info @param {() => void} themed */
+  constructor(info, themed) {
+    this.info = info;
+    this.models = h("select", { "aria-label": "Model", name: "model" });
+    this.input = h("input", {
+      type: "text",
+      "aria-label": "Sentence",
+      name: "text",
+      dir: "auto",
+      autocomplete: "off",
+      spellcheck: "false",
+      maxlength: info.limits.characters,
+      placeholder: info.sentence,
+    });
+    this.beam = h(
+      "select",
+      { "aria-label": "Beam", name: "beam" },
+      h("option", { value: "" }, "beam: as trained"),
+      ...[1, 2, 4, 8].map((width) => h("option", { value: width }, width === 1 ? "greedy" : `beam ${width}`)),
+    );
+    this.button = h("button", { type: "submit", class: "primary" }, "Run");
+    this.form = h(
+      "form",
+      {
+        class: "ask",
+        role: "search",
+        onsubmit: (/** @type {Event} */ event) => {
+          event.preventDefault();
+          this.run();
+        },
+      },
+      this.models,
+      this.input,
+      this.beam,
+      this.button,
+    );
+    this.node = h(
+      "header",
+      { class: "topbar" },
+      h("a", { class: "brand", href: "#/" }, "regard"),
+      this.form,
+      h(
+        "button",
+        {
+          type: "button",
+          class: "icon",
+          "aria-label": "Light or dark",
+          title: "Light or dark",
+          onclick: () => {
+            toggleTheme();
+            themed();
+          },
+        },
+        "◐",
+      ),
+      h("button", { type: "button", class: "icon", "aria-label": "Keys", title: "Keys (?)", onclick: helpDialog }, "?"),
+    );
+  }
+
+  async refresh() {
+    const { models } = await get("models");
+    const usable = /** @type {Model[]} */ (models).filter((model) => model.usable);
+    const before = this.models.value;
+    replace(
+      this.models,
+      ...(usable.length
+        ? usable.map((model) => h("option", { value: model.id }, model.name))
+        : [h("option", { value: "" }, "no model yet")]),
+    );
+    if (usable.some((model) => model.id === before)) this.models.value = before;
+    this.button.disabled = !usable.length;
+  }
+
+  /** @param {string} model */
+  choose(model) {
+    this.models.value = model;
+    this.input.focus();
+  }
+
+  /** What a trace was made from, to be changed and run again. @param {import("./types.js").Header} header */
+  show(header) {
+    this.input.value = header.text;
+    if ([...this.models.options].some((option) => option.value === header.model.id))
+      this.models.value = header.model.id;
+  }
+
+  async run() {
+    const text = this.input.value.trim() || this.info.sentence;
+    this.button.disabled = true;
+    this.button.textContent = "Running";
+    hush();
+    try {
+      const beam = this.beam.value ? { beam: Number(this.beam.value) } : {};
+      const header = await post("traces", { model: this.models.value, text, decode: beam });
+      location.hash = traceAddress(header.id, { tab: route().query.get("tab") });
+    } catch (error) {
+      tell(error);
+    }
+    this.button.textContent = "Run";
+    this.button.disabled = false;
+  }
+}

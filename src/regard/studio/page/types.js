@@ -1,0 +1,27 @@
+// @ts-check
+/**
+ * The shapes of what the server sends; no code, only types.
+ *
+ * @typedef {{token: string, shown: string}} Word
+ * @typedef {{name: string, axes: string[], shape: number[], sides: Record<string, string>,
+ *   names: Record<string, string[]>, backwards: boolean, dtype: "f4"|"i4",
+ *   min: number, max: number}} Description
+ * @typedef {{id: number, token: string, shown: string, logit: number}} Candidate
+ * @typedef {{chosen: Candidate, log: number, entropy: number, best: Candidate[]}} Step
+ * @typedef {{step: number, token: string, shown: string, score: number, parent: number|null,
+ *   state: "on"|"left"|"ended"|"open", chosen: boolean, best?: number, worst?: number}} BeamNode
+ * @typedef {{id: string, name: string}} ModelName
+ * @typedef {{id: string, model: ModelName, text: string, answer: string, made: string, seconds: number,
+ *   decode: {beam: number|null}}} Summary
+ * @typedef {{of: string, answer: string, off: [string, number][]}} Fork
+ * @typedef {Summary & {format: string, sequences: Record<string, Word[]>, tensors: Description[], steps: Step[],
+ *   beam: BeamNode[], fork: Fork|null}} Header
+ * @typedef {{state: "absent"|"making"|"ready"|"failed", seconds: number|null, message: string|null}} ExampleState
+ * @typedef {{id: string, name: string, model: string|null, task: string|null, data: string|null, usable: boolean,
+ *   step: number|null, best: Record<string, number>, changed: number|null}} Model
+ * @typedef {{regard: string, models: number, example: ExampleState, sentence: string,
+ *   limits: {characters: number, tokens: number, beam: number}}} Info
+ * @typedef {Record<string, number>} Place
+ * A place in a tensor: the index on each of its axes.
+ */
+export {};

@@ -1,0 +1,133 @@
+"""regard compare: a family from a recipe, runs in a table, a sentence through all of them."""
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+FAMILY = """
+[data]
+kind = "phrases"
+count = 300
+[text]
+size = 150
+[train]
+steps = 6
+every = 3
+tokens = 256
+[task]
+scored = 2
+[family.lstm]
+kind = "seq2seq"
+layers = 1
+width = 8
+[family.transformer]
+kind = "transformer"
+layers = 1
+width = 16
+heads = 2
+inner = 32
+"""
+
+
+@pytest.fixture
+def family(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("family.toml").write_text(FAMILY, encoding="utf-8")
+    return Path("family.toml")
+
+
+def test_a_family_is_trained_and_compared_and_the_same_command_only_compares_again(family, say):
+    told = say("compare", family)
+    assert told.code == 0, told.err
+    lines = told.out.splitlines()
+    assert lines[0] == "  ".join(lines[0].split("  ")) and lines[0].split()[:2] == ["model", "bleu"]
+    assert lines[0].endswith("parameters  seconds  tokens/s  ms/sentence  against the best")
+    assert {line.split()[0] for line in lines[1:3]} == {"lstm", "transformer"}
+    assert "BLEU by the length of the source" in told.out
+    assert sorted(path.name for path in Path("runs/family").iterdir()) == [
+        "compare.json", "compare.md", "compare.toml", "lengths.svg", "lstm", "prepared", "transformer"]  # fmt: skip
+    before = Path("runs/family/lstm/metrics.jsonl").read_bytes()
+    again = say("compare", family)
+    assert (again.code, again.out) == (0, told.out)
+    assert Path("runs/family/lstm/metrics.jsonl").read_bytes() == before
+    assert say("compare", "runs/family").out == told.out
+    rows = json.loads(say("compare", "runs/family/lstm", "runs/family/transformer", "--json").out)["models"]
+    assert [row["name"] for row in rows] == ["lstm", "transformer"]
+    heard = say("compare", "runs/family/lstm", "runs/family/transformer", "--", "je suis étudiant")
+    assert heard.code == 0
+    assert "lstm: " in heard.out and "no attention" in heard.out and "decoder.layers.0.cross.weights" in heard.out
+    drawn = say("compare", "runs/family/lstm", "runs/family/transformer", "-o", "a.svg", "--", "je suis")
+    assert drawn.out == "a.svg\n" and Path("a.svg").read_text(encoding="utf-8").startswith("<svg")
+    found = say("compare", "runs/family/lstm", "runs/family/transformer", "--json", "--", "je suis")
+    assert [row["attention"] is None for row in json.loads(found.out)] == [True, False]
+
+
+def test_a_member_that_diverges_is_told_in_the_table(family, say):
+    family.write_text(FAMILY + '[family.lstm.train.schedule]\nkind = "constant"\nlr = 1e38\n', encoding="utf-8")
+    told = say("compare", family)
+    assert told.code == 0
+    lines = {line.split()[0]: line for line in told.out.splitlines()[1:3]}
+    assert "no score: loss became NaN at step " in lines["lstm"]
+    assert lines["transformer"].endswith("the best")
+    assert say("compare", family).out == told.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["runs/none"], 2, "a comparison needs at least two models; 1 was given"),
+        (["runs/none", "runs/other"], 3, "runs/none is not a run: there is no such directory"),
+        (["none.toml"], 66, "cannot open the recipe none.toml: No such file or directory"),
+        (["runs/a", "runs/b", "--", " "], 4, "the text is empty; there is nothing to compare"),
+        (["runs/a", "runs/b", "-o", "a.png", "--", "x"], 2,
+         "-o a.png: a text after -- can be drawn into a file that ends in .svg or .json"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_compared_is_told(family, say, arguments, code, message):
+    told = say("compare", *arguments)
+    assert (told.code, told.err) == (code, f"error: {message}\n")
+
+
+def test_models_of_different_tasks_are_not_compared(family, say):
+    say("compare", family, "-q")
+    Path("book.txt").write_text("the cat sat on the mat and slept. " * 60, encoding="utf-8")
+    settings = ["task.kind=generate", "data={kind = 'text', train = 'book.txt'}", "task.window=8", "train.tokens=32"]
+    model = ["model={kind = 'rnnlm', layers = 1, width = 8}", "train.steps=2"]
+    Path("lm.toml").write_text("", encoding="utf-8")
+    assert say("train", "lm.toml", *settings, *model, "-q").code == 0
+    told = say("compare", "runs/family/lstm", "runs/lm")
+    assert (told.code, told.err) == (
+        3,
+        "error: runs/family/lstm was trained to translate and runs/lm to generate; only models of one task can be "
+        "compared\n",
+    )
+
+
+@pytest.mark.slow
+def test_ctrl_c_saves_and_the_same_command_goes_on(family, start, say):
+    family.write_text(FAMILY.replace("steps = 6", "steps = 400").replace("every = 3", "every = 50"), encoding="utf-8")
+    process = start("compare", family)
+    last = Path("runs/family/transformer/last")
+    until = time.monotonic() + 60
+    while not last.exists() and time.monotonic() < until and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "the checkpoint is written, run the same command again to go on" in err
+    told = say("compare", family)
+    assert told.code == 0
+    assert "resumed  at step" in told.err
+
+
+@pytest.mark.slow
+def test_members_may_be_trained_by_several_processes_and_stdout_has_the_table_alone(family, start):
+    process = start("compare", family, "--nproc", 2, "--json", stderr=None)
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert [row["name"] for row in json.loads(out)["models"]] == ["lstm", "transformer"]
+    metrics = Path("runs/family/lstm/last/state.json").read_text(encoding="utf-8")
+    assert json.loads(metrics)["state"]["processes"] == 2

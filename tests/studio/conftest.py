@@ -1,0 +1,194 @@
+"""Tiny models of three families, a studio that shows them on loopback, and a browser that looks at it."""
+
+import http.client
+import json
+import os
+import shutil
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BASE = (
+    "data.kind=phrases", "data.count=300", "text.size=200", "train.steps=30", "train.every=30", "train.tokens=512",
+    "train.schedule.lr=0.01", "train.schedule.warmup=10", "task.scored=0", "train.select=loss", "decode.minimum=4",
+    "decode.extra=6",
+)  # fmt: skip
+FAMILIES = {
+    "transformer": ("model.kind=transformer", "model.layers=2", "model.width=16", "model.heads=4", "model.inner=32"),
+    "seq2seq": ("model.kind=seq2seq", "model.layers=2", "model.width=16"),
+    "rnnsearch": (
+        "model.kind=rnnsearch",
+        "model.embedding=12",
+        "model.width=16",
+        "model.alignment=8",
+        "model.maxout=8",
+    ),
+}
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+EXAMPLE = """
+[data]
+kind = "phrases"
+count = 300
+[text]
+size = 200
+[model]
+kind = "transformer"
+layers = 1
+width = 16
+heads = 2
+inner = 32
+[task]
+scored = 0
+[train]
+steps = 10
+every = 10
+tokens = 512
+select = "loss"
+"""
+
+
+def found_browser():
+    return os.environ.get("REGARD_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Without a browser there is nothing to drive; where everything must be tested, that is a failure."""
+    if found_browser() or os.environ.get("CI"):
+        return
+    needing = [item for item in items if "browser" in getattr(item, "fixturenames", ())]
+    config.hook.pytest_deselected(items=needing)
+    items[:] = [item for item in items if item not in needing]
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory) -> Path:
+    """A folder with one trained run of each family."""
+    import regard
+    from regard.train.events import MetricsFile
+
+    root = tmp_path_factory.mktemp("studio") / "runs"
+    for name, settings in FAMILIES.items():
+        told = [MetricsFile(root / name)]
+        regard.Run(root / name).train(regard.Recipe.read(None, [*BASE, *settings]), listeners=told)
+    return root
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the server answered."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def table(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def error(self) -> Any:
+        return self.table["error"]
+
+
+@dataclass(frozen=True)
+class Server:
+    port: int
+    studio: Any
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Said:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            answer = connection.getresponse()
+            return Said(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Said:
+        return self.ask("GET", path)
+
+    def post(self, path: str, table: object) -> Said:
+        return self.ask("POST", path, json.dumps(table).encode(), content_type="application/json")
+
+    def models(self) -> dict[str, str]:
+        return {model["name"]: model["id"] for model in self.get("/api/v1/models").table["models"]}
+
+    def trace(self, name: str, text: str, beam: int | None = None) -> Any:
+        decode = {} if beam is None else {"beam": beam}
+        said = self.post("/api/v1/traces", {"model": self.models()[name], "text": text, "decode": decode})
+        assert said.status == 201, said.body
+        return said.table
+
+
+@contextmanager
+def serving(root: Path, cache: Path):
+    """A studio on a free port, in a thread of this process."""
+    import uvicorn
+
+    from regard.studio.app import build
+    from regard.studio.serving import bound
+    from regard.studio.work import Studio
+
+    studio = Studio(root, cache, EXAMPLE)
+    with bound(0) as listening:
+        config = uvicorn.Config(build(studio), log_level="warning", ws="none", http="h11", loop="asyncio")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        yield Server(listening.getsockname()[1], studio)
+        server.should_exit = True
+        thread.join(10)
+
+
+@pytest.fixture(scope="session")
+def server(folder, tmp_path_factory):
+    with serving(folder, tmp_path_factory.mktemp("cache")) as found:
+        yield found
+
+
+@pytest.fixture
+def empty(tmp_path):
+    """A studio with no model."""
+    with serving(tmp_path / "runs", tmp_path / "cache") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    path = found_browser()
+    if path is None:
+        pytest.fail(f"no browser was found: install Chromium ({', '.join(BROWSERS)}), or name it in REGARD_BROWSER")
+    options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=options)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser, server):
+    """A page of our own; any request to another origin, any error and any message of the policy is a failure."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.address)
+    page, wrong = context.new_page(), []
+    page.on("request", lambda r: None if r.url.startswith((server.address, "data:", "blob:")) else wrong.append(r.url))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda m: wrong.append(m.text) if m.type == "error" and "Failed to load" not in m.text else None)
+    page.on("dialog", lambda dialog: (wrong.append(f"a dialog: {dialog.message}"), dialog.dismiss()))
+    page.set_default_timeout(10_000)
+    yield page
+    context.close()
+    assert wrong == []

@@ -1,0 +1,57 @@
+"""regard studio: it says where it is, answers there and nowhere else, and ends by Ctrl-C."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from regard.cli import invoke
+
+
+@pytest.mark.slow
+def test_it_says_where_it_is_and_ends_by_ctrl_c(folder, tmp_path):
+    command = [sys.executable, "-m", "regard", "studio", str(folder), "--port", "0", "--no-browser"]
+    environment = {**os.environ, "REGARD_CACHE": str(tmp_path)}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment)
+    try:
+        line = process.stderr.readline()
+        address = re.fullmatch(r"the studio is open at (http://127\.0\.0\.1:\d+/) \(Ctrl-C ends it\)\n", line)[1]
+        body = urllib.request.urlopen(address, timeout=20).read()
+        assert b"regard studio" in body
+        process.send_signal(signal.SIGINT)
+        _, rest = process.communicate(timeout=20)
+        assert (process.returncode, rest) == (0, "")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_folder_that_is_not_there_is_told(capsys):
+    assert invoke(["studio", "nowhere"]) == 66
+    assert capsys.readouterr().err == "error: nowhere: there is no such folder; expected a run or a folder of runs\n"
+
+
+def test_a_port_that_is_taken_is_told(capsys, folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert invoke(["studio", str(folder), "--port", str(port), "--no-browser"]) == 74
+    assert (
+        capsys.readouterr().err
+        == f"error: port {port} cannot be used (Address already in use); choose another with --port\n"
+    )
+
+
+def test_without_its_packages_it_says_what_to_install(capsys, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert invoke(["studio", str(folder), "--no-browser"]) == 2
+    assert capsys.readouterr().err == (
+        'error: the studio needs starlette and uvicorn; install them with: pip install "regard[studio]"\n'
+    )

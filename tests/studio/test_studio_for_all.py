@@ -1,0 +1,162 @@
+"""The page for everyone, and against those who mean harm: no text becomes markup, keys reach everything."""
+
+import json
+
+import numpy as np
+import pytest
+
+from browsing import TABS, TEXT, go
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+HOSTILE = [
+    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "\"><svg onload=alert(1)>", "javascript:alert(1)",
+    "{{constructor.constructor('alert(1)')()}}", "${alert(1)}", "' onmouseover='alert(1)",
+    "</title><script>alert(1)</script>", "<iframe srcdoc='<script>alert(1)</script>'>",
+    "<math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>", "]]><script>alert(1)</script>",
+    "&lt;script&gt;alert(1)&lt;/script&gt;", "\u202e<b>turned</b>", "<a href=http://evil.example>x</a>",
+    "<style>*{display:none}</style>", "<base href=http://evil.example/>",
+    "<meta http-equiv=refresh content=0;url=http://evil.example>",
+]  # fmt: skip
+WRAPPERS = ("{}", " {}", "a {} b", "{0}{0}", "«{}»", "{}\u200d", "1{}", "{}…", "\t{}", "é{}", "{} </p>", "\u202e{}")
+DRAWN = "script, iframe, img, base, style, meta, a[href^='http://evil'], [onerror], [onload]"
+
+
+def hostile_header(header, texts):
+    """A trace whose words, model, text and answer are the given texts."""
+    words = [{"token": text, "shown": text} for text in texts]
+    sides = {side: (words * 9)[: len(header["sequences"][side])] for side in ("source", "target", "read")}
+    steps = [
+        {
+            **step,
+            "chosen": {**step["chosen"], **words[0]},
+            "best": [{**c, **words[i % len(words)]} for i, c in enumerate(step["best"])],
+        }
+        for step in header["steps"]
+    ]
+    beam = [{**node, **words[i % len(words)]} for i, node in enumerate(header["beam"])]
+    told = {"text": texts[0], "answer": texts[1], "model": {"id": "x", "name": texts[2]}}
+    return header | told | {"sequences": sides, "steps": steps, "beam": beam}
+
+
+def test_two_hundred_hostile_texts_stay_texts(page, server):
+    """Each as the sentence, the answer, the model or tokens, in every tab; none runs, none draws an element."""
+    go(page, server, "#/")
+    texts = [wrapper.format(text) for text in HOSTILE for wrapper in WRAPPERS][:200]
+    assert len(texts) == 200
+    header = server.trace("transformer", TEXT, beam=4)
+    data = server.get(f"/api/v1/traces/{header['id']}/export?format=safetensors").body
+    for number, group in enumerate(np.array_split(texts, 10)):
+        path = server.studio.shelf.folder / f"hostile{number}"
+        hostile = hostile_header(header, group.tolist()) | {"id": path.name}
+        path.with_suffix(".json").write_text(json.dumps(hostile), encoding="utf-8")
+        path.with_suffix(".safetensors").write_bytes(data)
+        for tab in TABS:
+            go(page, server, f"#/t/{path.name}?tab={tab}")
+            page.wait_for_selector(".panel > *")
+            assert page.locator(", ".join(f"#app {part.strip()}" for part in DRAWN.split(", "))).count() == 0
+            assert page.locator(".inspector h1").inner_text().startswith(group[0].strip()[:5])
+
+
+def test_messages_say_what_is_wrong_and_the_page_goes_on(page, server):
+    go(page, server, "#/")
+    page.goto(f"{server.address}/#/t/nothing")
+    page.wait_for_selector(".notice")
+    assert "there is no such trace" in page.locator(".notice").inner_text()
+    page.get_by_role("link", name="Go to the start page").click()
+    page.wait_for_selector("section:has(h2:text-is('Models'))")
+    assert page.locator(".notice").count() == 0
+    page.get_by_label("Sentence").fill("un " * 600)
+    page.get_by_role("button", name="Run").click()
+    page.wait_for_selector(".notice")
+    assert "at most 256 are shown" in page.locator(".notice").inner_text()
+
+
+def test_a_keyboard_alone_goes_everywhere(page, server):
+    trace = server.trace("transformer", TEXT, beam=4)
+    go(page, server, f"#/t/{trace['id']}?tab=attention&tensor=decoder.layers.1.cross.weights&head=0")
+    page.locator("main").focus()
+    page.keyboard.press("[")
+    assert "tensor=decoder.layers.1.attention.weights" in page.evaluate("location.hash")
+    page.keyboard.press("}")
+    assert "head=1" in page.evaluate("location.hash")
+    page.keyboard.press("?")
+    assert page.get_by_role("dialog", name="Keys").is_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("e")
+    assert page.get_by_role("dialog", name="Export").is_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("tab", name="Attention").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector(".candidates")
+    page.locator("main").focus()
+    page.keyboard.press(".")
+    assert "step=1" in page.evaluate("location.hash")
+    page.keyboard.press(",")
+    assert "step=" not in page.evaluate("location.hash")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.name") == "text"
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_is_wider_than_the_screen(browser, server, size, theme):
+    trace = server.trace("transformer", TEXT, beam=4)
+    width, height = SIZES[size]
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
+    page = context.new_page()
+    try:
+        for address in (
+            "#/",
+            *(f"#/t/{trace['id']}?tab={tab}" for tab in TABS),
+        ):
+            go(page, server, address)
+            assert page.evaluate("document.documentElement.dataset.theme") == theme
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+    finally:
+        context.close()
+
+
+def test_every_control_has_a_name(page, server):
+    trace = server.trace("transformer", TEXT, beam=4)
+    for address in (
+        "#/",
+        *(f"#/t/{trace['id']}?tab={tab}" for tab in TABS),
+    ):
+        go(page, server, address)
+        nameless = page.evaluate(
+            """() => [...document.querySelectorAll("button, input, select, a, [role=button], [role=img]")]
+                .filter((e) => e.checkVisibility())
+                .filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim() || e.title || e.labels?.length))
+                .map((e) => e.outerHTML.slice(0, 120))"""
+        )
+        assert nameless == [], address
+
+
+def test_text_is_easy_to_read_in_both_themes(page, server):
+    """Contrast of at least 4.5 for every role on page and panel."""
+    go(page, server, "#/")
+    found = page.evaluate(
+        """() => {
+            const light = (hex) => {
+                const [r, g, b] = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16) / 255)
+                    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+                return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+            };
+            const poor = [];
+            for (const theme of ["light", "dark"]) {
+                document.documentElement.dataset.theme = theme;
+                const style = getComputedStyle(document.documentElement);
+                const get = (role) => light(style.getPropertyValue(`--${role}`).trim());
+                const roles = ["text", "muted", "query", "key", "value", "attention", "chosen", "source", "target",
+                    "error", "ok"];
+                for (const back of ["page", "panel"])
+                    for (const role of roles) {
+                        const [a, b] = [get(back), get(role)].sort((x, y) => y - x);
+                        if ((a + 0.05) / (b + 0.05) < 4.5) poor.push([theme, back, role]);
+                    }
+            }
+            return poor;
+        }"""
+    )
+    assert found == []

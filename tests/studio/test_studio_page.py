@@ -1,0 +1,295 @@
+"""The page in a real browser: its numbers are the model's, nothing leaves the machine, no text becomes markup."""
+
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+import torch
+
+import regard
+from browsing import TEXT, go, shows, until
+from regard.decode.rules import chain, min_p, temperature, top_k, top_p
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
+
+def seen(folder, name):
+    """What the model itself does with the text, in another pass."""
+    model = regard.load(folder / name)
+    with regard.record(model) as recording:
+        model.answer(TEXT)
+    return recording
+
+
+def test_the_start_page_lists_models_and_runs_a_sentence(page, server):
+    go(page, server, "#/")
+    names = page.locator("section:has(h2:text-is('Models')) tbody th").all_inner_texts()
+    assert sorted(names) == ["rnnsearch", "seq2seq", "transformer"]
+    page.get_by_label("Model", exact=True).select_option(label="transformer")
+    page.get_by_label("Sentence").fill(TEXT)
+    page.get_by_role("button", name="Run").click()
+    page.wait_for_selector(".inspector h1")
+    assert TEXT in page.locator(".inspector h1").inner_text()
+    assert page.get_by_role("tab").all_inner_texts() == [
+        "Story",
+        "Attention",
+        "Decode",
+        "States",
+        "Gradients",
+        "Numbers",
+    ]
+
+
+@pytest.mark.parametrize("name", ["transformer", "rnnsearch"])
+def test_attention_on_the_page_is_the_models(page, server, folder, name):
+    trace, recording = server.trace(name, TEXT), seen(folder, name)
+    tensor = [t["name"] for t in trace["tensors"] if t["name"].endswith("weights")][-1]
+    go(page, server, f"#/t/{trace['id']}?tab=attention&tensor={tensor}&head=0")
+    page.locator("summary", has_text="As a table").first.click()
+    page.wait_for_selector("figure table")
+    table = page.locator("figure table").first
+    cells = [[td.inner_text() for td in row.locator("td").all()] for row in table.locator("tbody tr").all()]
+    weights = recording.attention(tensor, head=0).weights
+    assert np.shape(cells) == weights.shape
+    assert all(shows(text, value) for row, values in zip(cells, weights) for text, value in zip(row, values))
+    stage = page.locator(".matrix")
+    stage.focus()
+    for key in ("ArrowRight", "ArrowRight", "ArrowDown"):  # the first key enters at 0, 0
+        page.keyboard.press(key)
+    assert shows(page.locator(".matrix + .readout .value").inner_text(), weights[1, 1])
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".drawer .big")
+    assert float(page.locator(".drawer .big").get_attribute("data-exact")) == pytest.approx(
+        float(weights[1, 1]), rel=1e-6
+    )
+    assert float(page.locator(".agreement").get_attribute("data-off")) < 1e-6
+    page.keyboard.press("Escape")
+    assert page.locator(".drawer").is_hidden()
+
+
+@pytest.mark.parametrize("name", ["transformer", "seq2seq", "rnnsearch"])
+def test_fifty_numbers_of_any_tensor_are_the_models(page, server, folder, name):
+    from regard.studio.condense import condensed
+
+    trace, draw = server.trace(name, TEXT), random.Random(7)
+    records = {r.name: r.data[0].numpy() for r in condensed(seen(folder, name)).records}
+    compared = 0
+    go(page, server, f"#/t/{trace['id']}?tab=numbers")
+    for tensor in draw.sample(trace["tensors"], 10):
+        page.get_by_label("Tensor", exact=True).select_option(tensor["name"])
+        page.wait_for_selector(f".scroll[aria-label='{tensor['name']} as a table']")
+        values = records[tensor["name"]]
+        while values.ndim > 2:
+            values = values[0]
+        values = np.atleast_2d(values)[:40, :16]
+        cells = page.locator("button.cell").all()
+        assert len(cells) == values.size
+        for at in draw.sample(range(len(cells)), min(5, len(cells))):
+            expected = float(values.ravel()[at])
+            assert shows(cells[at].inner_text(), expected)
+            exact = cells[at].get_attribute("data-exact")
+            assert (
+                math.isnan(expected) if exact == "nan" else float(exact) == pytest.approx(expected, rel=1e-5, abs=1e-7)
+            )
+            compared += 1
+    assert compared >= 40
+
+
+def test_explanations_compute_what_the_model_recorded(page, server):
+    places = {
+        "decoder.layers.0.cross.scores": "head: 1, query: 1, key: 1",
+        "decoder.layers.0.cross.context": "head: 1, query: 1, width: 2",
+        "encoder.layers.1.attention.weights": "head: 3, query: 0, key: 2",
+    }  # fmt: skip
+    cells = {
+        "decoder.stack.layers.0.cell": "position: 1, width: 3",
+        "encoder.stack.layers.1.hidden": "position: 0, width: 1",
+    }
+    cells["encoder.stack.layers.0.cell"] = "position: 1, width: 5"
+    for name, asked in (("transformer", places), ("seq2seq", cells)):
+        trace = server.trace(name, TEXT)
+        go(page, server, f"#/t/{trace['id']}")
+        for tensor, place in asked.items():
+            off = page.evaluate(
+                f"""async () => {{
+                    const {{ Trace }} = await import("/page/api.js");
+                    const {{ explain }} = await import("/page/explain.js");
+                    const trace = await Trace.open("{trace["id"]}");
+                    const value = (await trace.tensor("{tensor}")).at({{ {place} }});
+                    return Math.abs((await explain(trace, "{tensor}", {{ {place} }})).computed - value);
+                }}"""
+            )
+            assert off < 1e-5, tensor
+
+
+def test_probabilities_in_the_table_follow_the_sliders_as_the_decoder_would(page, server):
+    trace = server.trace("transformer", TEXT)
+    go(page, server, f"#/t/{trace['id']}?tab=decode&step=1")
+    logits = np.frombuffer(server.get(f"/api/v1/traces/{trace['id']}/tensors/logits?slice=step:1").body, "<f4")
+    for label, value in (("temperature", "0.7"), ("top-k", "10"), ("min-p", "0.1")):
+        page.get_by_label(label, exact=True).fill(value)
+    log = torch.tensor(logits.copy())[None].double().log_softmax(-1)
+    kept = chain([temperature(0.7), top_k(10), min_p(0.1)], log, None).softmax(-1)[0]
+    rows = page.locator(".candidates tbody tr").all()
+    best = trace["steps"][1]["best"]
+    assert len(rows) == 20
+    for row, candidate in zip(rows, best, strict=False):
+        _, logit, plain, _, after, _ = row.locator("td").all_inner_texts()
+        assert shows(logit, candidate["logit"])
+        assert shows(plain, float(log[0, candidate["id"]].exp()))
+        expected = float(kept[candidate["id"]])
+        assert after == "cut" if expected == 0 else shows(after, expected)
+
+
+def test_the_browsers_arithmetic_is_pythons(page, server):
+    go(page, server, "#/")
+    draw = random.Random(3)
+    cases = []
+    for _ in range(1000):
+        logits = [draw.gauss(0, 3) for _ in range(draw.randint(2, 40))]
+        rules = {
+            "temperature": draw.choice([0.2, 0.7, 1, 1.9]),
+            "topK": draw.choice([0, 1, 3, 10]),
+            "topP": draw.choice([1, 0.9, 0.5, 0.1]),
+            "minP": draw.choice([0, 0.05, 0.5]),
+        }
+        cases.append((logits, rules))
+    found = page.evaluate(
+        """async (cases) => {
+            const { filtered, softmax } = await import("/page/probability.js");
+            return cases.map(([logits, rules]) => [Array.from(softmax(logits)), Array.from(filtered(logits, rules))]);
+        }""",
+        cases,
+    )
+    for (logits, rules), (plain, kept) in zip(cases, found, strict=True):
+        log = torch.tensor([logits], dtype=torch.double).log_softmax(-1)
+        applied = [temperature(rules["temperature"])]
+        applied += [top_k(rules["topK"])] if rules["topK"] else []
+        applied += [top_p(rules["topP"])] if rules["topP"] < 1 else []
+        applied += [min_p(rules["minP"])] if rules["minP"] else []
+        np.testing.assert_allclose(plain, log.exp()[0], atol=1e-6)
+        np.testing.assert_allclose(kept, chain(applied, log, None).softmax(-1)[0], atol=1e-6)
+
+
+def test_copies_are_programs_that_give_the_numbers_back(page, server):
+    trace = server.trace("transformer", TEXT)
+    name = "decoder.layers.0.cross.weights"
+    go(page, server, f"#/t/{trace['id']}?tab=numbers&tensor={name}&head=1")
+    page.get_by_role("button", name="Copy as NumPy").click()
+    until(page, "document.body.innerText.includes('Copied')")
+    names = {}
+    exec(page.evaluate("navigator.clipboard.readText()"), names)
+    expected = np.frombuffer(server.get(f"/api/v1/traces/{trace['id']}/tensors/{name}?slice=head:1").body, "<f4")
+    np.testing.assert_array_equal(names["values"].ravel(), expected)
+    page.get_by_role("button", name="Copy as CSV").click()
+    page.wait_for_timeout(200)
+    rows = page.evaluate("navigator.clipboard.readText()").splitlines()
+    np.testing.assert_array_equal(np.array([row.split(",") for row in rows], dtype="f4").ravel(), expected)
+
+
+def test_the_line_up_shows_what_each_model_said_and_how_sure_it_was(page, server):
+    go(page, server, "#/compare")
+    for box in page.get_by_role("checkbox").all():
+        box.check()
+    page.get_by_label("Sentence for all models").fill(TEXT)
+    page.get_by_role("button", name="Run all").click()
+    page.wait_for_selector(".lineup > section:nth-child(3)")
+    assert sorted(page.locator(".lineup h2").all_inner_texts()) == ["rnnsearch", "seq2seq", "transformer"]
+    for section in page.locator(".lineup > section").all():
+        expected = server.trace(section.locator("h2").inner_text(), TEXT)
+        assert section.locator("p.sentence").inner_text().split() == expected["answer"].split()
+        logs = [
+            row.locator("td").first.inner_text() for row in section.locator("table").first.locator("tbody tr").all()
+        ]
+        assert len(logs) == len(expected["steps"])
+        assert all(shows(text, step["log"]) for text, step in zip(logs, expected["steps"]))
+
+
+def test_switching_a_head_off_shows_what_came_of_it(page, server):
+    trace = server.trace("transformer", TEXT)
+    go(page, server, f"#/t/{trace['id']}?tab=attention&tensor=decoder.layers.0.cross.weights&head=1")
+    page.get_by_role("button", name="Switch this head off").click()
+    page.wait_for_selector(".fork")
+    assert "d0 cross head 1 switched off" in page.locator(".fork").inner_text()
+    page.get_by_role("link", name="Back to the model as it is").click()
+    until(page, "!document.querySelector('.fork')")
+    assert page.evaluate("location.hash").startswith(f"#/t/{trace['id']}")
+
+
+def test_the_page_of_a_training_follows_its_file(page, server, folder):
+    file = folder / "rnnsearch" / "metrics.jsonl"
+    before = file.read_bytes()
+    rows = [json.loads(line) for line in before.splitlines()]
+    loss = [row["loss"] for row in rows if row["event"] == "validated"][-1]
+    go(page, server, f"#/runs/{server.models()['rnnsearch']}")
+    assert "Ended at step 30: done." in page.locator("[role=status]").inner_text()
+    assert shows(page.locator("figure:has(h2:text-is('Loss')) output").inner_text().split("validation ")[1], loss)
+    try:
+        running = [row for row in before.splitlines(keepends=True) if b'"ended"' not in row]
+        file.write_bytes(b"".join(running))
+        go(page, server, "#/")
+        go(page, server, f"#/runs/{server.models()['rnnsearch']}")
+        with file.open("ab") as more:
+            more.write(
+                b'{"event": "stepped", "step": 40, "loss": 0.125, "rate": 0.5, "norm": 1, "tokens": 9, "seconds": 1}\n'
+            )
+        until(page, "document.querySelector('[role=status]').textContent.startsWith('Step 40 of 30')")
+        assert page.locator("figure:has(h2:text-is('Loss')) output").inner_text().startswith("training 0.1250")
+    finally:
+        file.write_bytes(before)
+
+
+def test_a_mean_of_heads_is_explained_by_its_heads(page, server):
+    trace, name = server.trace("transformer", TEXT), "decoder.layers.1.cross.weights"
+    go(page, server, f"#/t/{trace['id']}?tab=attention&tensor={name}&query=1&key=0")
+    page.locator(".matrix").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".heads-list")
+    values = np.frombuffer(server.get(f"/api/v1/traces/{trace['id']}/tensors/{name}?slice=query:1,key:0").body, "<f4")
+    assert shows(page.locator(".drawer .big").inner_text(), float(values.mean(dtype="f8")))
+    shown = [item.inner_text().split()[-1] for item in page.locator(".heads-list li").all()]
+    assert len(shown) == 4 and all(shows(text, float(value)) for text, value in zip(shown, values))
+
+
+def test_gradients_on_the_page_are_the_models(page, server, folder):
+    trace, model = server.trace("seq2seq", TEXT), regard.load(folder / "seq2seq")
+    name = "decoder.stack.layers.1.hidden"
+    expected = model.reading(TEXT).gradients(model.module, name)
+    go(page, server, f"#/t/{trace['id']}?tab=gradients&tensor={name}")
+    page.locator("summary", has_text="As a table").click()
+    page.wait_for_selector("figure table")
+    cells = [[td.inner_text() for td in row.locator("td").all()] for row in page.locator("figure tbody tr").all()]
+    assert np.shape(cells) == expected.norms.shape
+    assert all(shows(a, float(b)) for row, values in zip(cells, expected.norms) for a, b in zip(row, values))
+
+
+def runs(words):
+    """Which tokens make a word: one that begins with a space, and those after it that do not."""
+    if not any(word["token"].startswith(" ") for word in words):
+        return [[i] for i in range(len(words))]
+    found = []
+    for i, word in enumerate(words):
+        special = [w["token"].startswith("<") and w["token"].endswith(">") for w in (word, words[i - 1])]
+        if not i or word["token"].startswith(" ") or any(special):
+            found.append([])
+        found[-1].append(i)
+    return found
+
+
+def test_parts_of_words_are_put_together(page, server):
+    trace, name = server.trace("transformer", TEXT), "decoder.layers.1.cross.weights"
+    whole = np.frombuffer(server.get(f"/api/v1/traces/{trace['id']}/tensors/{name}?slice=head:1").body, "<f4")
+    down, across = (runs(trace["sequences"][side]) for side in ("target", "source"))
+    whole = whole.reshape(len(trace["sequences"]["target"]), -1).astype("f8")
+    assert len(across) < whole.shape[1]
+    expected = np.array([[whole[np.ix_(rows, columns)].sum(1).mean() for columns in across] for rows in down])
+    go(page, server, f"#/t/{trace['id']}?tab=attention&tensor={name}&head=1")
+    page.get_by_role("button", name="whole words").click()
+    page.wait_for_selector("button[aria-pressed=true]:text-is('whole words')")
+    page.locator("summary", has_text="As a table").first.click()
+    page.wait_for_selector("figure table")
+    cells = [[td.inner_text() for td in row.locator("td").all()] for row in page.locator("figure tbody tr").all()]
+    assert np.shape(cells) == expected.shape
+    assert all(shows(a, float(b)) for row, values in zip(cells, expected) for a, b in zip(row, values))

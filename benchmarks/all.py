@@ -8,7 +8,17 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-NAMES = ["padding.py", "training.py", "decoding.py", "memory.py", "crash.py", "kills.py"]
+NAMES = [
+    "padding.py",
+    "training.py",
+    "decoding.py",
+    "recurrent.py",
+    "rnnsearch.py",
+    "lengths.py",
+    "memory.py",
+    "crash.py",
+    "kills.py",
+]
 
 
 def main() -> None:

@@ -1,31 +1,35 @@
 """Prints tokens a second of our decoding beside Hugging Face's MarianMTModel.generate with the same weights.
 
 python benchmarks/decoding.py                                        random weights that end at different lengths
-python benchmarks/decoding.py --run RUN --input FILE                 a trained run, real sentences (one a line)
-python benchmarks/decoding.py --agree 1000                           also count how many outputs are the same
+python benchmarks/decoding.py --run small base --input test.en       trained runs, real sentences (one a line)
+python benchmarks/decoding.py --agree 1000 --rounds 0                how many outputs are the same, and nothing else
 
 One thread, float32, both in turn within every round; a ratio is the median over the rounds, with its spread. Logits
-are compared first: the run stops if they differ by more than 1e-4. Wants a quiet machine.
+are compared first: the run stops if they differ by more than 1e-4. Wants a quiet machine. `--keep FILE` appends every
+round to a file and goes on from there, so that a measurement can be spread over several quiet sittings. A run must be
+what Marian is too: model.norm = "post", positions = "sinusoidal", tie = "all".
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import torch
-from transformers import MarianMTModel
 
+from agreement import Case, compared, ours, theirs
 from marian import to_marian
-from regard.decode import Beam, banned, power, score, search
+from regard.decode import Beam, banned, search
 from regard.models.base import EncoderDecoder
 from regard.models.transformer import TransformerConfig
 from regard.nn.inference import prepare
-from regard.sequence import EOS, PAD, SOS, Tokens
+from regard.sequence import EOS, SOS, Tokens
 from regard.spaces import Words
 from regard.trace import record
 
@@ -34,54 +38,64 @@ SIZES = {
     "base": (TransformerConfig(), 32_000),
 }
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
-ALPHA = 1.0
-
-
-@dataclass(frozen=True)
-class Case:
-    """A model in both forms, and what it reads."""
-
-    name: str
-    ours: EncoderDecoder
-    theirs: MarianMTModel
-    sources: list[list[int]]
 
 
 def main() -> None:
     args = arguments()
     torch.set_num_threads(1)
+    kept = Kept(args.keep)
     for case in cases(args):
-        print(f"{case.name}: logits differ by at most {difference(case):.1e}")
-        for batch in args.batch:
-            for width in args.beam:
-                compare(case, batch, width, args)
-                if args.agree:
-                    agree(case, batch, width, args.agree)
+        print(f"{case.name}: logits differ by at most {difference(case):.1e}", flush=True)
+        for batch, width in product(args.batch, args.beam):
+            setting = {"case": case.name, "batch": batch, "beam": width}
+            setting |= {"sentences": args.sentences, "clock": args.clock}
+            parts = parts_of(case.sources, batch, args.sentences)
+            wanted = range(len(kept.of(setting)), args.rounds)
+            for decode, model in ((ours, case.ours), (theirs, case.theirs)) if wanted else ():
+                decode(model, parts[0], width)  # warm
+            for _ in wanted:
+                kept.add(setting, measured(case, parts, width, CLOCKS[args.clock]))
+            if args.rounds:
+                print(told(setting, kept.of(setting)), flush=True)
+            if args.agree:
+                compared(case, batch, width, args.agree, lambda line: print(line, flush=True))
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", nargs="+", default=list(SIZES), choices=list(SIZES))
-    parser.add_argument("--run", type=Path, help="a trained run instead of random weights")
-    parser.add_argument("--input", type=Path, help="sentences for --run, one a line")
+    parser.add_argument("--size", nargs="+", default=list(SIZES), choices=list(SIZES), help="of random weights")
+    parser.add_argument("--run", nargs="+", type=Path, help="trained runs instead of random weights")
+    parser.add_argument("--input", nargs="+", type=Path, help="sentences, one a line: a file for each run, or for all")
     parser.add_argument("--batch", nargs="+", type=int, default=[1, 32])
     parser.add_argument("--beam", nargs="+", type=int, default=[1, 4])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sentences", type=int, default=32, help="sentences a round")
     parser.add_argument("--agree", type=int, default=0, help="compare the outputs of this many sentences")
     parser.add_argument("--clock", default="wall", choices=list(CLOCKS))
-    return parser.parse_args()
+    parser.add_argument("--keep", type=Path, help="append what is measured to this file, and go on from what it holds")
+    args = parser.parse_args()
+    if args.run and len(args.input or ()) not in (1, len(args.run)):
+        parser.error(f"--input: expected one file, or one for each of the {len(args.run)} runs")
+    return args
 
 
-def cases(args: argparse.Namespace) -> list[Case]:
-    if args.run is None:
-        return [random_case(size) for size in args.size]
-    from regard.run import Model
+def cases(args: argparse.Namespace) -> Iterator[Case]:
+    if not args.run:
+        yield from (random_case(size) for size in args.size)
+        return
+    inputs = args.input * len(args.run) if len(args.input) == 1 else args.input
+    yield from (trained_case(run, file) for run, file in zip(args.run, inputs, strict=True))
 
-    run = Model.load(args.run)
-    lines = args.input.read_text(encoding="utf-8").splitlines()
-    sources = [[*ids, EOS] for ids in run.vocabularies.source.encode_batch(lines) if ids]
-    return [Case(args.run.name, prepare(run.module), to_marian(run.module, run.recipe.model), sources)]
+
+def trained_case(run: Path, file: Path) -> Case:
+    """The best checkpoint of a run, and real sentences."""
+    import regard
+
+    model = regard.load(run)
+    lines = file.read_text(encoding="utf-8").splitlines()
+    sources = [[*ids, EOS] for ids in model.vocabularies.source.encode_batch(lines) if ids]
+    name = f"{run.name} ({model.recipe.model.shape}, {model.vocabularies.target.size:,} words, step {model.step:,})"
+    return Case(name, model.module, model.ready, to_marian(model.module, model.recipe.model), sources)
 
 
 def random_case(size: str) -> Case:
@@ -89,15 +103,20 @@ def random_case(size: str) -> Case:
     config, vocabulary = SIZES[size]
     torch.manual_seed(0)
     model = config.build(Words(vocabulary), Words(vocabulary)).eval()
-    with torch.no_grad():
-        for layer in (*model.encoder.layers, *model.decoder.layers):
-            for linear in (layer.attention.qkv, layer.ffn.rise, *([layer.cross.kv] if hasattr(layer, "cross") else [])):
-                linear.weight.mul_(2.0)  # decided attention: else every sentence is the same
+    decide(model, 2.0)
     generator = torch.Generator().manual_seed(1)
     lengths = torch.randint(5, 25, (1000,), generator=generator).tolist()
     sources = [torch.randint(4, vocabulary, (n,), generator=generator).tolist() for n in lengths]
     end_at(model, sources[:32], wanted=18.0)
-    return Case(f"{size}, random weights", prepare(model), to_marian(model, config), sources)
+    return Case(f"{size}, random weights", model, prepare(model), to_marian(model, config), sources)
+
+
+@torch.no_grad()
+def decide(model: EncoderDecoder, factor: float) -> None:
+    """Make attention sharper: else random weights say the same of every sentence."""
+    for layer in (*model.encoder.layers, *model.decoder.layers):
+        for linear in (layer.attention.qkv, layer.ffn.rise, *([layer.cross.kv] if hasattr(layer, "cross") else [])):
+            linear.weight.mul_(factor)
 
 
 @torch.no_grad()
@@ -121,33 +140,10 @@ def end_at(model: EncoderDecoder, sources: list[list[int]], wanted: float) -> No
         low, high = (middle, high) if middle_length > wanted else (low, middle)
 
 
-def longest(sources: list[list[int]]) -> int:
-    return max(map(len, sources)) + 50
-
-
-def ours(model: EncoderDecoder, sources: list[list[int]], width: int) -> list[tuple[int, ...]]:
-    prompt = Tokens.full(torch.full((len(sources), 1), SOS))
-    limits = torch.full((len(sources),), longest(sources))
-    return [found[0].tokens for found in search(model, Tokens.of(sources), prompt, Beam(width, power(ALPHA)), limits)]
-
-
-def theirs(model: MarianMTModel, sources: list[list[int]], width: int) -> list[tuple[int, ...]]:
-    source = Tokens.of(sources)
-    settings = {"num_beams": width, "do_sample": False, "max_new_tokens": longest(sources)}
-    if width > 1:
-        settings |= {"length_penalty": ALPHA, "early_stopping": True}
-    out = model.generate(input_ids=source.data, attention_mask=source.mask.long(), **settings)
-    return [until_end(row) for row in out[:, 1:].tolist()]
-
-
-def until_end(ids: list[int]) -> tuple[int, ...]:
-    return tuple(ids[: ids.index(EOS) + 1] if EOS in ids else [i for i in ids if i != PAD])
-
-
 @torch.no_grad()
 def difference(case: Case) -> float:
     source = Tokens.of(case.sources[:4])
-    said = torch.tensor([[SOS, 5, 6, 7, 8, 9]]).expand(4, -1)
+    said = torch.tensor([[SOS, 5, 6, 7, 8, 9]]).expand(len(source), -1)
     mine = case.ours.readout(case.ours(source, Tokens.full(said)))
     other = case.theirs(
         input_ids=source.data, attention_mask=source.mask.long(), decoder_input_ids=said, use_cache=False
@@ -158,50 +154,52 @@ def difference(case: Case) -> float:
     return apart
 
 
-def compare(case: Case, batch: int, width: int, args: argparse.Namespace) -> None:
-    clock, speeds = CLOCKS[args.clock], {"ours": [], "theirs": []}
-    runs: dict[str, Callable] = {
-        "ours": lambda part: ours(case.ours, part, width),
-        "theirs": lambda part: theirs(case.theirs, part, width),
-    }
-    sources = case.sources[: max(batch, args.sentences)]
-    parts = [sources[i : i + batch] for i in range(0, len(sources), batch)]
-    for run in runs.values():
-        run(parts[0])  # warm
-    for _ in range(args.rounds):
-        for name, run in runs.items():
-            began = clock()
-            said = [ids for part in parts for ids in run(part)]
-            speeds[name].append(sum(map(len, said)) / (clock() - began))
-    ratios = [a / b for a, b in zip(speeds["ours"], speeds["theirs"], strict=True)]
-    print(
-        f"{case.name}, batch {batch:>2}, beam {width}: {statistics.median(speeds['ours']):7.0f} tokens/s, Hugging Face "
-        f"{statistics.median(speeds['theirs']):7.0f}, ratio {statistics.median(ratios):.2f} "
-        f"({min(ratios):.2f} to {max(ratios):.2f}), {statistics.mean(map(len, said)):.0f} tokens a sentence",
-        flush=True,
+def parts_of(sources: list[list[int]], batch: int, count: int) -> list[list[list[int]]]:
+    """Batches of `count` sentences, or one batch if it is larger, from all over the file."""
+    count = max(batch, count)
+    chosen = sources[:: max(1, len(sources) // count)][:count]
+    return [chosen[i : i + batch] for i in range(0, len(chosen), batch)]
+
+
+def measured(case: Case, parts: list[list[list[int]]], width: int, clock: Callable[[], float]) -> dict[str, Any]:
+    """One round: tokens a second of both, and how long sentences are."""
+    found: dict[str, Any] = {}
+    for name, decode, model in (("ours", ours, case.ours), ("theirs", theirs, case.theirs)):
+        began = clock()
+        said = [ids for part in parts for ids in decode(model, part, width)]
+        found[name] = sum(map(len, said)) / (clock() - began)
+        found["lengths"] = [min(map(len, said)), statistics.mean(map(len, said)), max(map(len, said))]
+    return found
+
+
+def told(setting: dict[str, Any], rounds: list[dict[str, Any]]) -> str:
+    mine, other = ([float(found[who]) for found in rounds] for who in ("ours", "theirs"))
+    ratios = [a / b for a, b in zip(mine, other, strict=True)]
+    least, mean, most = rounds[-1]["lengths"]
+    return (
+        f"{setting['case']}, batch {setting['batch']:>2}, beam {setting['beam']}: {statistics.median(mine):7.0f} "
+        f"tokens/s, Hugging Face {statistics.median(other):7.0f}, ratio {statistics.median(ratios):.2f} "
+        f"({min(ratios):.2f} to {max(ratios):.2f}, {len(rounds)} rounds), {least} to {most} tokens a sentence, "
+        f"mean {mean:.0f}"
     )
 
 
-def agree(case: Case, batch: int, width: int, count: int) -> None:
-    """Counts equal outputs; of the others the gap between the values of both, by one scorer."""
-    sources, same, gaps = case.sources[:count], 0, []
-    for i in range(0, len(sources), batch):
-        part = sources[i : i + batch]
-        for source, mine, other in zip(
-            part, ours(case.ours, part, width), theirs(case.theirs, part, width), strict=True
-        ):
-            same += mine == other
-            if mine != other:
-                gaps.append(value(case, source, mine) - value(case, source, other))
-    told = "".join(f" {gap:+.1e}" for gap in gaps)
-    print(
-        f"  same output for {same} of {len(sources)} sentences; value gaps of the others:{told or ' none'}", flush=True
-    )
+class Kept:
+    """What has been measured so far, one JSON line a round, in a file or in memory."""
 
+    def __init__(self, path: Path | None) -> None:
+        self.path, self.lines = path, list[dict[str, Any]]()
+        if path is not None and path.exists():
+            self.lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
-def value(case: Case, source: list[int], said: tuple[int, ...]) -> float:
-    total = float(score(case.ours, Tokens.of([source]), Tokens.of([[SOS, *said]])).totals)
-    return total / len(said) ** ALPHA
+    def of(self, setting: dict[str, Any]) -> list[dict[str, Any]]:
+        return [line for line in self.lines if setting.items() <= line.items()]
+
+    def add(self, setting: dict[str, Any], found: dict[str, Any]) -> None:
+        self.lines.append({**setting, **found})
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(self.lines[-1]) + "\n")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ import pytest
 
 from regard.data import Shards
 from regard.errors import ConfigError, DataError, ModelError, NetworkError, RegardError
-from regard.run import Model, Recipe, Run
+from regard.models import PRESETS
+from regard.run import Recipe, Run, load
 from regard.tasks.translate import Vocabularies
 from regard.train import checkpoint
 from regard.train.events import Began, Event, Saved, Stepped, Validated
@@ -79,7 +80,7 @@ def test_a_line_of_a_megabyte_is_dropped_and_counted_and_the_rest_is_learnt(tmp_
 
 def test_a_line_of_a_megabyte_is_not_translated_and_its_number_is_told(trained: Path) -> None:
     long = "chat " * 200_000
-    message = refusal(DataError, lambda: Model.load(trained).translate(["le chat", long]))
+    message = refusal(DataError, lambda: load(trained).translate(["le chat", long]))
     assert message.startswith("line 2 has ")
     assert message.endswith(" tokens; at most 4,096 can be translated at once: put one sentence on a line")
 
@@ -124,8 +125,7 @@ def test_what_is_kept_apart_for_validation_shares_no_source_with_training(tmp_pa
         (['model={kind = "seq2seq", dropout = -0.1}'], "model: dropout = -0.1 must be at least 0 and below 1"),
         (["model.width=true"], "model.width: expected a whole number, got True"),
         (["seed=1.5"], "seed: expected a whole number, got 1.5"),
-        (["model.preset=[1]"], 'model.preset: there is no "[1]"; there are transformer-base, transformer-big, '
-         "transformer-tiny, gpt-2, seq2seq"),
+        (["model.preset=[1]"], f'model.preset: there is no "[1]"; there are {", ".join(PRESETS)}'),
         (["train.optimizer.betas=[2, 0.5]"],
          "train.optimizer: betas = [2.0, 0.5] must each be at least 0 and below 1"),
         (['train.optimizer={kind = "adamw", eps = -1.0}'], "train.optimizer: eps = -1.0 must be at least 0"),
@@ -197,13 +197,13 @@ def test_a_bad_checkpoint_is_told_and_training_goes_on_from_the_older_one(
     good, newer, events = digest(trained), trained / "checkpoints/00000004", list[Event]()
     message = DAMAGE[damage].format(newer, (newer / "model.safetensors").stat().st_size)
     damage(newer)
-    assert refusal(ModelError, lambda: Model.load(newer)) == message
-    assert Model.load(trained).step == 2
+    assert refusal(ModelError, lambda: load(newer)) == message
+    assert load(trained).step == 2
     Run(trained).train(recipe(), listeners=[events.append])
     (began,) = (event for event in events if isinstance(event, Began))
     assert (began.step, began.refused) == (2, (message,))
     assert digest(trained) == good
-    assert Model.load(trained).step == 4
+    assert load(trained).step == 4
 
 
 def test_when_no_checkpoint_is_good_training_does_not_begin_anew_by_itself(trained: Path) -> None:
@@ -249,7 +249,7 @@ def test_a_disk_that_fills_up_while_training_leaves_the_old_checkpoint_and_the_r
     assert found.checkpoint is not None
     assert (found.checkpoint.step, found.refused) == (2, ())
     assert sorted(path.name for path in (run / "checkpoints").iterdir()) == ["00000002"]
-    assert isinstance(Model.load(run).translate("le chat"), str)
+    assert isinstance(load(run).translate("le chat"), str)
     Run(run).train(recipe())  # there is room again
     Run(tmp_path / "other").train(recipe())
     assert digest(run) == digest(tmp_path / "other")
@@ -343,7 +343,7 @@ def test_a_budget_of_minutes_is_counted_in_steps_that_the_run_keeps(tmp_path: Pa
 
 def test_a_model_with_two_vocabularies_trains_loads_and_translates(tmp_path: Path) -> None:
     Run(tmp_path / "run").train(recipe("task.joint=false", "model.tie=target"))
-    model = Model.load(tmp_path / "run")
+    model = load(tmp_path / "run")
     french, english = model.vocabularies.source, model.vocabularies.target
     assert french != english
     assert model.module.encoder.embed.weight is not model.module.decoder.embed.weight  # type: ignore[union-attr]
@@ -364,7 +364,7 @@ def test_a_death_between_two_vocabularies_is_mended(tmp_path: Path) -> None:
 def test_an_lstm_encoder_decoder_trains_and_translates(tmp_path: Path) -> None:
     report = Run(tmp_path / "run").train(recipe("train.steps=20", "train.every=10", model=SEQ2SEQ))
     assert report.best["step"] == 20.0
-    model = Model.load(tmp_path / "run")
+    model = load(tmp_path / "run")
     assert repr(model).startswith("Model(seq2seq, ")
     assert isinstance(model.translate("je suis étudiant"), str)
     assert [len(found) for found in model.translate(["je suis étudiant"], nbest=3)] == [3]
@@ -373,7 +373,7 @@ def test_an_lstm_encoder_decoder_trains_and_translates(tmp_path: Path) -> None:
 def test_a_run_may_have_a_name_that_other_folders_have(tmp_path: Path) -> None:
     for place in (tmp_path / "checkpoints/mine", tmp_path / "best"):
         Run(place).train(recipe())
-        assert [Model.load(path).step for path in (place, place / "last", place / "checkpoints/00000002")] == [4, 4, 2]
+        assert [load(path).step for path in (place, place / "last", place / "checkpoints/00000002")] == [4, 4, 2]
 
 
 @pytest.mark.parametrize(("scored", "wanted"), [(3, [0, 40, 80]), (0, []), (200, list(range(120)))])

@@ -12,7 +12,9 @@ LEVELS = [
     {"models", "decode"},
     {"tasks", "score"},
     {"train", "look", "exchange"},
+    {"jobs"},
     {"run"},
+    {"compare", "lessons"},
     {"demo", "serve", "studio", "cli", "__main__"},
 ]
 LEVEL = {name: i for i, names in enumerate(LEVELS) for name in names}
@@ -70,6 +72,7 @@ BESIDE = {
     "models": {"decode"},
     "score": {"tasks"},
     "demo": {"cli"},
+    "studio": {"cli"},
     "cli": {"__main__"},
 }
 """Who may import a neighbour of its own level: {neighbour: importers}."""

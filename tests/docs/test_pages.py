@@ -78,7 +78,8 @@ def test_a_recipe_says_on_top_how_it_is_run():
     assert recipes
     for recipe in recipes:
         first = recipe.read_text(encoding="utf-8").splitlines()[0]
-        assert first.startswith("# ") and f"regard train {recipe.relative_to(ROOT)}" in first
+        verb = "compare" if recipe.parent.name == "compare" else "train"
+        assert first.startswith("# ") and f"regard {verb} {recipe.relative_to(ROOT)}" in first
 
 
 def test_every_name_that_users_import_has_an_example():

@@ -109,13 +109,27 @@ class Run:
             return
         folder, preparation = self.path / "data", recipe.preparation()
         (folder / "identity.json").unlink(missing_ok=True)  # from here on, until the end, it is not prepared
-        for old in self.kept(recipe):  # never beside data that another one wrote
+        for old in _fitting(folder, recipe):
             old.unlink()
         counts = preparation.run(folder, tell)
         write_text_atomically(folder / "counts.json", json.dumps(counts, indent=1) + "\n")
-        for file in _fitting(folder, recipe):
-            file.replace(self.path / file.name)
+        self._keep(_fitting(folder, recipe), recipe)
         write_text_atomically(folder / "identity.json", json.dumps(preparation.identity(), indent=1) + "\n")
+
+    def _keep(self, made: Sequence[Path], recipe: Recipe) -> None:
+        """Move what a model needs for ever to the run's root; what checkpoints were trained with is never lost."""
+        before = {file.name: file for file in _fitting(self.path, recipe)}
+        if before and commit.checkpoints(self.path):
+            for file in made:
+                if file.name not in before or before[file.name].read_bytes() != file.read_bytes():
+                    raise ModelError(
+                        f"{self.path}: its data, prepared anew, gives another {file.name} than its checkpoints were "
+                        "trained with; use --out for a new run, or --fresh to start this one anew"
+                    )
+        for name in before.keys() - {file.name for file in made}:
+            before[name].unlink()
+        for file in made:
+            file.replace(self.path / file.name)
 
     def prepared(self, recipe: Recipe) -> bool:
         """Whether data is prepared, by the settings of this recipe; its identity is written last."""

@@ -28,6 +28,10 @@ from regard.train.weights import load_weights
 from regard.world import World
 from zoo import ZOO, V, build
 
+FIRST = ("transformer", "gpt", "seq2seq", "rnnlm", "rnnsearch")
+EVERY = [name if name in FIRST else pytest.param(name, marks=pytest.mark.slow) for name in ZOO]
+"""The whole zoo; the fast suite takes the first of each family."""
+
 HARD = TrainConfig(steps=8, accumulate=2, ema=0.9, every=3, save=1, schedule=Constant(lr=1e-2))
 """Everything that a checkpoint must remember: dropout is on in the zoo's models, accumulation 2, averaged weights."""
 
@@ -40,7 +44,7 @@ def digest(run):
     return checkpoint.newest(run).checkpoint.digest
 
 
-@pytest.mark.parametrize("name", ZOO)
+@pytest.mark.parametrize("name", EVERY)
 def test_same_seed_same_run_and_resume_equals_never_stopped(name, tmp_path):
     for run in ("a", "b"):
         train(objective(name), Copying(), HARD, tmp_path / run)
@@ -197,7 +201,7 @@ def test_a_budget_of_minutes_becomes_steps_once(tmp_path):
     assert train(objective("seq2seq"), Copying(), config, tmp_path).step == steps
 
 
-@pytest.mark.parametrize("name", ZOO)
+@pytest.mark.parametrize("name", EVERY)
 def test_the_one_trainer_teaches_it(name, tmp_path):
     events = []
     config = TrainConfig(steps=80, schedule=Constant(lr=1e-2), every=1000)

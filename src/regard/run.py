@@ -19,18 +19,13 @@ from regard import config
 from regard.errors import ConfigError, ModelError
 from regard.jobs import Model, Recipe
 from regard.look import Recording
-from regard.tasks.base import Feed, Objective
-from regard.tasks.translate import Tell
+from regard.tasks.base import Feed, Objective, Tell, silent
 from regard.train import checkpoint, commit
 from regard.train.durable import cannot_write, write_text_atomically
 from regard.train.events import Listener
 from regard.train.settings import MAY_CHANGE
 from regard.train.trainer import Report, Validate, train
 from regard.world import World
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    return
 
 
 @dataclass(frozen=True)
@@ -57,7 +52,7 @@ class Run:
         *,
         world: World = World(),  # noqa: B008
         listeners: Sequence[Listener] = (),
-        tell: Tell = _silent,
+        tell: Tell = silent,
         fresh: bool = False,
     ) -> Report:
         """Train by the recipe, or go on where this run stopped."""
@@ -103,7 +98,7 @@ class Run:
                 f"--fresh to start this one anew (a run that goes on may change {may} and decode)"
             )
 
-    def prepare(self, recipe: Recipe, tell: Tell = _silent) -> None:
+    def prepare(self, recipe: Recipe, tell: Tell = silent) -> None:
         """What training reads, unless it is there already; what a model needs for ever moves to the run's root."""
         if self.prepared(recipe):
             return

@@ -140,8 +140,13 @@ def test_the_unit_resets_before_the_recurrent_product_and_torchs_after():
         found = unit(given, hidden)
     assert [round(v, 4) for v in found.flatten().tolist()] == [0.5, 0.2311] == [0.5, round(math.tanh(0.5) / 2, 4)]
     gates = trace.find("gates")[0]
-    assert gates.labels["gate"] == ("reset", "update", "candidate")
-    torch.testing.assert_close(gates.data[0], torch.tensor([[0.5, 0.75], [0.5, 0.5], [0.0, math.tanh(0.5)]]))
+    assert gates.labels["gate"] == ("reset", "update")
+    torch.testing.assert_close(gates.data[0], torch.tensor([[0.5, 0.75], [0.5, 0.5]]))
+    torch.testing.assert_close(trace.find("candidate")[0].data, torch.tensor([[0.0, math.tanh(0.5)]]))
+    shut = torch.tensor([[[0.0], [1.0]]])  # of reset and update
+    with record(unit, {"gates": lambda gates: gates * shut}):
+        found = unit(given, hidden)
+    assert found.flatten().tolist() == [0.5, 0.0]  # nothing is left of what U would have swapped
     torchs = nn.GRUCell(6, 2, bias=False)
     torchs.weight_ih.data, torchs.weight_hh.data = torch.eye(6), torch.cat([torch.zeros(4, 2), swap])
     assert [round(v, 4) for v in torchs(given, hidden).flatten().tolist()] == [0.5, round(math.tanh(0.75) / 2, 4)]
@@ -163,7 +168,8 @@ def test_every_inner_value_has_its_name_and_axes(model):
         ("decoder.cross.scores", look, (3, 1, 1, 4)),
         ("decoder.cross.weights", look, (3, 1, 1, 4)),
         ("decoder.cross.context", ("batch", "head", "query", "width"), (3, 1, 1, 12)),
-        ("decoder.unit.gates", ("batch", "gate", "width"), (3, 3, 6)),
+        ("decoder.unit.gates", ("batch", "gate", "width"), (3, 2, 6)),
+        ("decoder.unit.candidate", ("batch", "width"), (3, 6)),
         ("decoder.unit.hidden", ("batch", "width"), (3, 6)),
         ("decoder.features", ("batch", "position", "width"), (3, 4, 4)),
     }

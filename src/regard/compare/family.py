@@ -18,7 +18,7 @@ from regard.errors import ConfigError, Diverged
 from regard.jobs import Recipe
 from regard.jobs.base import expanded, with_preset, without_budget
 from regard.run import Run
-from regard.tasks.translate import Tell
+from regard.tasks.base import Tell
 from regard.train.durable import write_text_atomically
 
 PREPARED = "prepared"

@@ -17,7 +17,7 @@ from regard.look.curves import CurvesView
 from regard.models.base import parameters
 from regard.run import Run, load, run_of
 from regard.score import Paired, Score
-from regard.tasks.translate import Tell
+from regard.tasks.base import Tell
 from regard.train import checkpoint
 from regard.train.durable import read_lines, write_text_atomically
 

@@ -36,8 +36,7 @@ from regard.models import PRESETS, ModelConfig
 from regard.models.base import parameters
 from regard.nn.inference import prepare
 from regard.score import Score
-from regard.tasks.base import Feed, Objective
-from regard.tasks.translate import Tell
+from regard.tasks.base import Feed, Objective, Tell
 from regard.trace import record as tracing
 from regard.train.checkpoint import Checkpoint
 from regard.train.settings import TrainConfig

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,12 +22,11 @@ from regard.models import ModelConfig
 from regard.models.base import EncoderDecoder
 from regard.score import perplexity
 from regard.spaces import Words
-from regard.tasks.base import Objective, Stream
+from regard.tasks.base import Objective, Stream, Tell
 from regard.tasks.generate import GenerateConfig, StreamFeed, TextPreparation, nothing, through
 from regard.tasks.generator import Writer
 from regard.tasks.numbers import FILE, Figures, NumberPreparation
 from regard.tasks.script import Letters, Script
-from regard.tasks.translate import Tell
 from regard.text import TokenizerConfig
 from regard.train.checkpoint import Checkpoint
 from regard.train.settings import TrainConfig
@@ -34,6 +34,89 @@ from regard.train.trainer import surprise
 from regard.world import World
 
 DataConfig = Texts | Shakespeare | Numbers
+
+
+class Material(ABC):
+    """What a sequence is made of: where the job differs between text and numbers, and nowhere else.
+
+    >>> Written(Texts(train="book.txt"), TokenizerConfig(kind="char")).unit, Measured(Numbers(train="load.csv")).unit
+    ('char', 'numbers')
+    """
+
+    @property
+    @abstractmethod
+    def unit(self) -> str:
+        """What stands at a place, in a word."""
+
+    @abstractmethod
+    def preparation(self) -> Preparation:
+        """How raw data becomes what training reads."""
+
+    @abstractmethod
+    def script(self, run: Path) -> Script:
+        """What stands at each place, as preparation found it."""
+
+    @abstractmethod
+    def told(self, split: str, counts: Mapping[str, int]) -> str:
+        """What preparation counted, for people."""
+
+    def check_select(self, select: str) -> None:
+        """Refuse a score that validation does not give."""
+        return
+
+
+@dataclass(frozen=True)
+class Written(Material):
+    """Text, cut into tokens.
+
+    >>> Written(Shakespeare(), TokenizerConfig(kind="char")).preparation().text.kind
+    'char'
+    """
+
+    data: Texts | Shakespeare
+    text: TokenizerConfig
+
+    @property
+    def unit(self) -> str:
+        return self.text.kind
+
+    def preparation(self) -> TextPreparation:
+        return TextPreparation(self.data, self.text)
+
+    def script(self, run: Path) -> Script:
+        return Letters.load(run, self.data.unit == "line")
+
+    def told(self, split: str, counts: Mapping[str, int]) -> str:
+        return Letters.told(split, counts)
+
+
+@dataclass(frozen=True)
+class Measured(Material):
+    """Numbers, one or several a place.
+
+    >>> Measured(Numbers(train="load.csv")).check_select("ppl")
+    Traceback (most recent call last):
+    regard.errors.ConfigError: train.select: numbers have a loss and nothing else, got 'ppl'
+    """
+
+    data: Numbers
+
+    @property
+    def unit(self) -> str:
+        return "numbers"
+
+    def preparation(self) -> NumberPreparation:
+        return NumberPreparation(self.data)
+
+    def script(self, run: Path) -> Script:
+        return Figures.load(run)
+
+    def told(self, split: str, counts: Mapping[str, int]) -> str:
+        return Figures.told(split, counts)
+
+    def check_select(self, select: str) -> None:
+        if select != "loss":
+            raise ConfigError(f"train.select: numbers have a loss and nothing else, got {select!r}")
 
 
 @dataclass(frozen=True)
@@ -78,8 +161,7 @@ class GenerateRecipe(Recipe):
             raise ConfigError(
                 f"text.dropout = {self.text.dropout}: a running text is cut into tokens once and for all; set it to 0"
             )
-        if isinstance(self.data, Numbers) and self.train.select != "loss":
-            raise ConfigError(f"train.select: numbers have a loss and nothing else, got {self.train.select!r}")
+        self.material.check_select(self.train.select)
         with torch.device("meta"):
             model = self.model.build(Words(8), Words(8))
         if model.encoder.width:
@@ -88,12 +170,17 @@ class GenerateRecipe(Recipe):
             )
         self.check()
 
+    @property
+    def material(self) -> Material:
+        """What the data is made of: text, or numbers."""
+        return Measured(self.data) if isinstance(self.data, Numbers) else Written(self.data, self.text)
+
     def preparation(self) -> Preparation:
-        return NumberPreparation(self.data) if isinstance(self.data, Numbers) else TextPreparation(self.data, self.text)
+        return self.material.preparation()
 
     def script(self, run: Path) -> Script:
         """What stands at each place."""
-        return Figures.load(run) if isinstance(self.data, Numbers) else Letters.load(run, self.data.unit == "line")
+        return self.material.script(run)
 
     def build(self, script: Script) -> EncoderDecoder:
         """The model with fresh weights, drawn by the seed."""
@@ -147,17 +234,16 @@ class GenerateRecipe(Recipe):
 
     def told(self, statistics: Mapping[str, Any]) -> list[str]:
         words, epoch = statistics["vocabulary"], statistics["epoch"]
-        told = Figures.told if isinstance(self.data, Numbers) else Letters.told
         return [
             f"vocabulary  {words['kind']} {words['size']}",
-            *(told(split, statistics[split]) for split in ("train", "valid")),
+            *(self.material.told(split, statistics[split]) for split in ("train", "valid")),
             f"epoch       {epoch['batches']:,} batches of {epoch['rows']} windows of {epoch['window']} places",
         ]
 
     @property
     def unit(self) -> str:
         """What stands at a place, in a word."""
-        return "numbers" if isinstance(self.data, Numbers) else self.text.kind
+        return self.material.unit
 
     def described(self, run: Path) -> str:
         feed = self.feed(run)
@@ -185,8 +271,12 @@ STARTING: dict[str, Any] = {
 def counted(run: Path) -> dict[str, dict[str, int]]:
     """What preparation counted in each split.
 
-    >>> counted.__name__
-    'counted'
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as run:
+    ...     Path(run, "data").mkdir()
+    ...     _ = Path(run, "data", "counts.json").write_text('{"train": {"places": 7}}')
+    ...     counted(Path(run))["train"]["places"]
+    7
     """
     found: dict[str, dict[str, int]] = json.loads((run / "data" / "counts.json").read_text(encoding="utf-8"))
     return found

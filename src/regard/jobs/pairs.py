@@ -38,8 +38,13 @@ def counted(run: Path, feed: PairFeed, kind: str) -> dict[str, Any]:
 def lengths(shards: Shards, side: str) -> dict[str, float]:
     """Tokens of one side: all, and of a sentence the mean, the 99th of 100 and the most.
 
-    >>> lengths.__name__
-    'lengths'
+    >>> import tempfile
+    >>> from regard.data import ShardWriter
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     with ShardWriter(Path(name, "train"), {"source": 9, "target": 9}) as writer:
+    ...         writer.append([([4, 5], [7]), ([6], [8])])
+    ...     lengths(Shards.open(Path(name, "train")), "source")
+    {'tokens': 3, 'mean': 1.5, 'p99': 1, 'most': 2}
     """
     found = shards.lengths(side)[np.arange(len(shards))]
     mean, late, most = float(found.mean()), int(np.quantile(found, 0.99)), int(found.max())
@@ -49,8 +54,13 @@ def lengths(shards: Shards, side: str) -> dict[str, float]:
 def padding(shards: Shards, batches: list[Any]) -> dict[str, float]:
     """The share of positions that hold no word, on each side.
 
-    >>> padding.__name__
-    'padding'
+    >>> import tempfile
+    >>> from regard.data import ShardWriter
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     with ShardWriter(Path(name, "train"), {"source": 9, "target": 9}) as writer:
+    ...         writer.append([([4, 5, 6], [7]), ([6], [8])])
+    ...     padding(Shards.open(Path(name, "train")), [np.array([0, 1])])
+    {'source': 0.25, 'target': 0.0}
     """
     found = {}
     for side in SIDES:
@@ -66,12 +76,15 @@ def padding(shards: Shards, batches: list[Any]) -> dict[str, float]:
 def told(found: Mapping[str, Any]) -> list[str]:
     """The same for people.
 
-    >>> told.__name__
-    'told'
+    >>> side = {"tokens": 3, "mean": 1.5, "p99": 2, "most": 2}
+    >>> split = {"read": 3, "kept": 2, "dropped": {"empty": 1}, "source": side, "target": side, "batches": 1}
+    >>> split["padding"] = {"source": 0.25, "target": 0.0}
+    >>> words = {"kind": "bpe", "shared": True, "source": 40, "target": 40}
+    >>> told({"vocabulary": words, "train": split, "valid": split})[:2]
+    ['vocabulary  bpe 40 shared', 'train       2 of 3 pairs; dropped: 1 empty']
     """
     words = found["vocabulary"]
-    shown = f"{words['source']:,} shared" if words["shared"] else f"{words['source']:,} and {words['target']:,}"
-    lines = [f"vocabulary  {words['kind']} {shown}"]
+    lines = [f"vocabulary  {words['kind']} {_sizes(words['source'], words['target'], words['shared'])}"]
     for split in ("train", "valid"):
         part = found[split]
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in part["dropped"].items()) or "none"
@@ -93,5 +106,8 @@ def sizes(vocabularies: Vocabularies) -> str:
     >>> sizes(Vocabularies(both, both)).endswith(" shared")
     True
     """
-    source, target = vocabularies.source.size, vocabularies.target.size
-    return f"{source:,} shared" if vocabularies.joint else f"{source:,} and {target:,}"
+    return _sizes(vocabularies.source.size, vocabularies.target.size, vocabularies.joint)
+
+
+def _sizes(source: int, target: int, shared: bool) -> str:
+    return f"{source:,} shared" if shared else f"{source:,} and {target:,}"

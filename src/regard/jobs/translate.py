@@ -25,8 +25,8 @@ from regard.models.base import EncoderDecoder
 from regard.score import Score
 from regard.sequence import Tokens
 from regard.spaces import Words
-from regard.tasks.base import Continue, Objective
-from regard.tasks.translate import PairFeed, Preparation, Tell, TranslateConfig, Vocabularies
+from regard.tasks.base import Continue, Objective, Tell
+from regard.tasks.translate import PairFeed, Preparation, TranslateConfig, Vocabularies
 from regard.tasks.translator import Translation, Translator
 from regard.text import TokenizerConfig
 from regard.train.checkpoint import Checkpoint

@@ -97,7 +97,7 @@ def _reset_before(page: Page, of_input: Tensor, of_state: Tensor, bias: Tensor, 
     told = of_input @ x + bias
     with record(unit) as trace:
         hidden = unit(torch.cat([told[: 2 * units] * turned, told[2 * units :]])[None], h[None])
-    proposal = trace.find("gates")[0].data[0, 2]
+    proposal = trace.find("candidate")[0].data[0]
     page.step(
         "The proposal, as the paper has it",
         "Cho et al. 2014, and so the decoder of RNNsearch here, reset the state first and multiply then. The same "

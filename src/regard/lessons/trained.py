@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from regard.data.catalogue import cache_folder
 from regard.errors import OutputError
 from regard.jobs import Recipe
 from regard.run import Run
+from regard.tasks.base import Tell, silent
 from regard.train.events import Event, Listener, Stepped
 
 COMMON = (
@@ -58,17 +58,6 @@ def missing() -> list[str]:
     True
     """
     return [kind for kind, path in places().items() if not (path / "best").exists()]
-
-
-Tell = Callable[[str, int, int], None]
-"""Told while a model is trained: which, how many steps so far, how many in all."""
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Tell nobody.
-
-    >>> silent("rnnsearch", 1, 600)
-    """
 
 
 def trained(tell: Tell = silent) -> list[Path]:

@@ -1,13 +1,16 @@
-"""One file a paper. The union below is the list of models that a recipe can name; presets carry their provenance."""
+"""One file a paper. The unions below are the lists of models that a recipe can name; presets carry their provenance."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from regard.models.convolution import ConvolutionConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.gpt import GPTConfig
 from regard.models.luong import LuongConfig
 from regard.models.mixed import MixedConfig
+from regard.models.mlp import MLPConfig
+from regard.models.recurrent import RecurrentConfig
 from regard.models.rnnlm import RNNLMConfig
 from regard.models.rnnsearch import RNNsearchConfig
 from regard.models.seq2seq import Seq2SeqConfig
@@ -23,6 +26,10 @@ ModelConfig = (
     | GNMTConfig
     | MixedConfig
 )
+"""What can say something: a config with build(source, target)."""
+
+ReaderConfig = RecurrentConfig | ConvolutionConfig | TransformerConfig | MLPConfig
+"""What can read for a head that answers, for the whole or at each place: a config with build_encoder(source)."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.models.base import Decoder, Encoder, EncoderDecoder, State
-from regard.models.seq2seq import check_recurrent, unpacked
+from regard.models.recurrent import check_recurrent, unpacked
 from regard.nn.alignment import Additive, Alignment
 from regard.nn.recurrent import LSTM, Bidirectional, States
 from regard.sequence import Memory, Padded, Rows, Tokens

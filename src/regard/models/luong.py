@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.models.base import Decoder, Encoder, EncoderDecoder, State
-from regard.models.seq2seq import RecurrentEncoder, Seq2SeqConfig, check_recurrent, unpacked
+from regard.models.recurrent import RecurrentEncoder, check_recurrent, unpacked
 from regard.nn.alignment import SCORES, Alignment, Annotations, ScoreName, mix
 from regard.nn.bridge import bridge
 from regard.nn.recurrent import Stack, States, unroll
@@ -71,8 +71,7 @@ class LuongConfig:
 
     def build_encoder(self, source: Space) -> RecurrentEncoder:
         """The half that reads."""
-        shape = Seq2SeqConfig(layers=self.layers, width=self.width, dropout=self.dropout, reverse=self.reverse)
-        return RecurrentEncoder(shape, source)
+        return RecurrentEncoder(source, "lstm", self.layers, self.width, self.dropout, reverse=self.reverse)
 
     def build_decoder(self, target: Space, encoder: Encoder) -> LuongDecoder:
         """The half that says something about what `encoder` has read."""

@@ -13,12 +13,21 @@ from regard.models.base import EncoderDecoder
 from regard.models.convolution import ConvolutionConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.luong import LuongConfig
+from regard.models.recurrent import RecurrentConfig
 from regard.models.rnnsearch import RNNsearchConfig
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.transformer import TransformerConfig
 from regard.spaces import Space
 
-EncoderConfig = ConvolutionConfig | TransformerConfig | Seq2SeqConfig | RNNsearchConfig | LuongConfig | GNMTConfig
+EncoderConfig = (
+    ConvolutionConfig
+    | RecurrentConfig
+    | TransformerConfig
+    | Seq2SeqConfig
+    | RNNsearchConfig
+    | LuongConfig
+    | GNMTConfig
+)
 """What can read: a config with build_encoder(source)."""
 DecoderConfig = LuongConfig | TransformerConfig | Seq2SeqConfig | RNNsearchConfig | GNMTConfig
 """What can say: a config with build_decoder(target, encoder)."""

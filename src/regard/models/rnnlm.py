@@ -12,7 +12,8 @@ from typing import Literal
 
 from regard.errors import ConfigError
 from regard.models.base import Encoder, EncoderDecoder, Nothing
-from regard.models.seq2seq import RecurrentDecoder, check_recurrent
+from regard.models.recurrent import check_recurrent
+from regard.models.seq2seq import RecurrentDecoder
 from regard.nn.recurrent import Cell, set_forget_bias
 from regard.sequence import Memory, Padded
 from regard.spaces import Space

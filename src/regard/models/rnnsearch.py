@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.models.base import Decoder, Encoder, EncoderDecoder, State
-from regard.models.seq2seq import unpacked
+from regard.models.recurrent import unpacked
 from regard.nn.alignment import Additive, Alignment, Annotations, mix
 from regard.nn.bridge import Bridge, summary_width
 from regard.nn.recurrent import Bidirectional
@@ -114,11 +114,10 @@ class GatedUnit(nn.Module):
         """The next state; `given` is what word and context say to reset gate, update gate and candidate."""
         gates_NC, candidate_ND = given_NG.split([2 * hidden_ND.shape[1], hidden_ND.shape[1]], -1)
         r_ND, z_ND = (gates_NC + self.gates(hidden_ND)).sigmoid().chunk(2, -1)
-        n_ND = torch.tanh(candidate_ND + self.candidate(r_ND * hidden_ND))
         if tracing():
-            with scene(gate=("reset", "update", "candidate")):
-                shown_N3D = tap(self, "gates", torch.stack([r_ND, z_ND, n_ND], 1), "batch gate:gate width")
-            _, z_ND, n_ND = shown_N3D.unbind(1)
+            with scene(gate=("reset", "update")):
+                r_ND, z_ND = tap(self, "gates", torch.stack([r_ND, z_ND], 1), "batch gate:gate width").unbind(1)
+        n_ND = tap(self, "candidate", torch.tanh(candidate_ND + self.candidate(r_ND * hidden_ND)), "batch width")
         return tap(self, "hidden", torch.lerp(hidden_ND, n_ND, z_ND), "batch width")
 
 

@@ -14,10 +14,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regard.errors import ConfigError
 from regard.models.base import Decoder, Encoder, EncoderDecoder, State
+from regard.models.recurrent import RecurrentEncoder, check_recurrent, unpacked
 from regard.nn.bridge import bridge, summary, summary_width
-from regard.nn.recurrent import BidirectionalStack, Cell, Stack, set_forget_bias
+from regard.nn.recurrent import Cell, Stack, set_forget_bias
 from regard.sequence import Memory, Rows, Tokens
 from regard.spaces import Space
 from regard.trace import scene, tap
@@ -71,7 +71,10 @@ class Seq2SeqConfig:
 
     def build_encoder(self, source: Space) -> RecurrentEncoder:
         """The half that reads."""
-        encoder = RecurrentEncoder(self, source)
+        reverse = self.reverse and not self.bidirectional
+        encoder = RecurrentEncoder(
+            source, self.cell, self.layers, self.width, self.dropout, self.bidirectional, reverse
+        )
         set_forget_bias(encoder, self.forget_bias)
         return encoder
 
@@ -85,60 +88,6 @@ class Seq2SeqConfig:
         """A model with fresh weights that reads `source` and says `target`."""
         encoder = self.build_encoder(source)
         return EncoderDecoder(encoder, self.build_decoder(target, encoder))
-
-
-def check_recurrent(
-    layers: int, width: int, dropout: float, cell: Cell = "lstm", forget_bias: float | None = None
-) -> None:
-    """Refuse a stack that cannot be.
-
-    >>> check_recurrent(1, 8, 0.0, "gru", 1.0)
-    Traceback (most recent call last):
-    regard.errors.ConfigError: forget_bias = 1.0 needs a forget gate, and cell = "gru" has none; use cell = "lstm"
-    """
-    if min(layers, width) < 1:
-        raise ConfigError(f"layers = {layers} and width = {width} must be at least 1")
-    if not 0 <= dropout < 1:
-        raise ConfigError(f"dropout = {dropout} must be at least 0 and below 1")
-    if forget_bias is not None and cell != "lstm":
-        raise ConfigError(
-            f'forget_bias = {forget_bias} needs a forget gate, and cell = "{cell}" has none; use cell = "lstm"'
-        )
-
-
-def unpacked(tokens: Tokens) -> Tokens:
-    """The tokens, unless they hold several documents a row.
-
-    >>> unpacked(Tokens.packed([[4, 5], [6]]))
-    Traceback (most recent call last):
-    ValueError: a recurrent model reads one document a row: packing (documents) needs attention
-    """
-    if tokens.documents is not None:
-        raise ValueError("a recurrent model reads one document a row: packing (documents) needs attention")
-    return tokens
-
-
-class RecurrentEncoder(Encoder):
-    """A stack that hands on what each layer remembers at the end; its states stand where their words stand."""
-
-    def __init__(self, config: Seq2SeqConfig, space: Space) -> None:
-        super().__init__()
-        self.reverse = config.reverse and not config.bidirectional
-        self.dropout, self.embed = nn.Dropout(config.dropout), space.embed(config.width)
-        stacked = BidirectionalStack if config.bidirectional else Stack
-        self.stack = stacked(config.cell, [config.width] * (config.layers + 1), config.dropout)
-        self.final = self.stack.shape
-        self.width = self.final[-1][0]
-
-    def forward(self, source: Tokens) -> Memory:
-        read = unpacked(source).reversed() if self.reverse else unpacked(source)
-        x_BSD = self.dropout(self.embed(read.data))
-        with scene(reads="source", backwards=self.reverse):
-            outs, ends = self.stack(read.like(x_BSD))
-        layers = (x_BSD, *outs)
-        if self.reverse:
-            layers = tuple(source.like(layer_BSD).reversed().data for layer_BSD in layers)
-        return Memory(source.like(layers[-1]), ends, layers)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor, nn
 
 from regard.loss import Loss, projected
@@ -116,6 +117,39 @@ class Stream(Continue):
         return {"next": features_BTD}, model.decoder.carry(state)
 
 
+class Whole(Task):
+    """One answer for the whole source: a class, a number, or all the numbers of a horizon. The model is a Classifier.
+
+    >>> import torch
+    >>> from regard.sequence import Tokens
+    >>> from regard.spaces import Classes
+    >>> Whole(Classes(2)).counts(Batch(Tokens.of([[4, 5], [6]]), torch.tensor([0, 1])))
+    {'whole': tensor(2)}
+    """
+
+    def asked(self, batch: Batch) -> Mapping[str, tuple[Tensor, Tensor]]:
+        return {"whole": (torch.ones(len(batch.target), dtype=torch.bool, device=batch.target.device), batch.target)}
+
+    def features(self, model: Any, batch: Batch, carry: Any) -> tuple[Mapping[str, Tensor], Any]:
+        return {"whole": model(batch.source)}, None
+
+
+class Each(Task):
+    """One answer a place: a tag, a number, an angle. The model is a Tagger; the target is as long as the source.
+
+    >>> from regard.sequence import Tokens
+    >>> from regard.spaces import Classes
+    >>> Each(Classes(3)).counts(Batch(Tokens.of([[4, 5], [6]]), Tokens.of([[0, 2], [1]])))
+    {'each': tensor(3)}
+    """
+
+    def asked(self, batch: Batch) -> Mapping[str, tuple[Tensor, Tensor]]:
+        return {"each": (batch.target.mask, batch.target.data)}
+
+    def features(self, model: Any, batch: Batch, carry: Any) -> tuple[Mapping[str, Tensor], Any]:
+        return {"each": model(batch.source)}, None
+
+
 class Objective(nn.Module):
     """Model and task as one module: the only thing that is wrapped, compiled or shared out among processes.
 
@@ -156,3 +190,23 @@ class Feed(Protocol):
 
     def epoch(self) -> int:
         """How many batches the first epoch has."""
+
+
+class Tell(Protocol):
+    """How long work says how far it is: what is done, how much of it, out of how much (0: unknown).
+
+    >>> told = []
+    >>> tell: Tell = lambda what, done, total: told.append(f"{what} {done}/{total}")
+    >>> tell("reading", 3, 7)
+    >>> told
+    ['reading 3/7']
+    """
+
+    def __call__(self, what: str, done: int, total: int) -> None: ...
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Tell nobody.
+
+    >>> silent("reading", 3, 7)
+    """

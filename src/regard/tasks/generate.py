@@ -22,8 +22,8 @@ from regard.data import ShardWriter
 from regard.data.texts import Piece, TextSource
 from regard.errors import ConfigError, DataError
 from regard.sequence import PAD, Tokens
-from regard.tasks.base import Batch
-from regard.tasks.translate import SAMPLE, Tell
+from regard.tasks.base import Batch, Tell
+from regard.tasks.translate import SAMPLE
 from regard.text import Tokenizer, TokenizerConfig
 from regard.world import World
 

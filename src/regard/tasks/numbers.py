@@ -22,10 +22,10 @@ from regard.models.base import EncoderDecoder
 from regard.score import Score
 from regard.sequence import Tokens
 from regard.spaces import Gaussian
+from regard.tasks.base import Tell
 from regard.tasks.generate import COLUMN, nothing
 from regard.tasks.generator import LONGEST, Writer
 from regard.tasks.script import OPENING, Script
-from regard.tasks.translate import Tell
 
 FILE = "scale.json"
 

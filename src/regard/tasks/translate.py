@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from regard.data.filters import encode_pairs, unseen
 from regard.data.partition import apart, in_both
 from regard.errors import ConfigError, DataError
 from regard.sequence import PAD, Tokens
-from regard.tasks.base import Batch
+from regard.tasks.base import Batch, Tell, silent
 from regard.text import Dropout, Tokenizer, TokenizerConfig
 from regard.world import World
 
@@ -96,16 +96,6 @@ class Vocabularies:
         return {"tokenizer.source.json": self.source, "tokenizer.target.json": self.target}
 
 
-class Tell(Protocol):
-    """How preparation says what it is doing: a name, how far, out of how much (0: unknown)."""
-
-    def __call__(self, what: str, done: int, total: int) -> None: ...
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    return
-
-
 @dataclass(frozen=True)
 class Preparation:
     """Text files in, tokenizers and shards out.
@@ -128,7 +118,7 @@ class Preparation:
             table[section].pop(key)
         return {**table, "version": VERSION}
 
-    def run(self, folder: Path, tell: Tell = _silent) -> Mapping[str, Counter[str]]:
+    def run(self, folder: Path, tell: Tell = silent) -> Mapping[str, Counter[str]]:
         """Write tokenizers, and the shards of train and valid, into `folder`; the counts of what was dropped why."""
         pairs, characters = self._size(tell)
         vocabularies = self.vocabularies(characters, tell)
@@ -193,7 +183,7 @@ class Preparation:
                 tell("reading", pairs, total=0)
         return pairs + counts["read"], characters
 
-    def vocabularies(self, characters: int, tell: Tell = _silent) -> Vocabularies:
+    def vocabularies(self, characters: int, tell: Tell = silent) -> Vocabularies:
         """Tokenizers trained on the training pairs: on all of them, or on evenly spaced ones if there are very many."""
         stride = max(1, -(-characters // SAMPLE))
         tell("tokenizer", 0, total=0)

@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "regard"
 LEVELS = [
-    {"sequence", "trace", "config", "errors", "world", "origins"},
+    {"sequence", "trace", "config", "errors", "signals", "world", "origins"},
     {"loss", "nn", "text", "data", "spaces"},
     {"models", "decode"},
     {"tasks", "score"},

@@ -122,8 +122,12 @@ class Ticker(Progress):
 class Bar(Progress):
     """A live bar on a terminal, by rich.
 
-    >>> Bar.__name__
-    'Bar'
+    >>> import io
+    >>> bar = Bar("reading", total=10, file=io.StringIO())
+    >>> bar.update(4, note="half of it")
+    >>> bar.close()
+    >>> bar.bar.tasks[0].percentage
+    40.0
     """
 
     def __init__(self, what: str, total: int | None, file: TextIO, start: int = 0) -> None:

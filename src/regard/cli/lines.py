@@ -6,15 +6,15 @@ import os
 import signal
 import stat
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from types import FrameType
-from typing import Any, BinaryIO, Self, TextIO
+from typing import BinaryIO, TextIO
 
 from regard.errors import ConfigError, DataError, OutputError, Terminated
+from regard.signals import Answering
 
 BLOCK = 1 << 16
 
@@ -62,7 +62,7 @@ def chunks(lines: Iterator[str], chunk: int) -> Iterator[list[str]]:
         yield part
 
 
-class WholeLines:
+class WholeLines(Answering):
     """An output that holds whole lines whenever it is looked at: Ctrl-C waits until a write is through.
 
     >>> import sys
@@ -76,17 +76,6 @@ class WholeLines:
         self.file, self.name = file, name
         self._busy = False
         self._caught = 0
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._catch)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
 
     def write(self, lines: Sequence[str]) -> None:
         """Write lines, all of them, at once."""
@@ -99,7 +88,7 @@ class WholeLines:
         if self._caught:
             self._stop(self._caught)
 
-    def _catch(self, number: int, frame: FrameType | None) -> None:
+    def catch(self, number: int, frame: FrameType | None) -> None:
         if self._busy:
             self._caught = number
         else:

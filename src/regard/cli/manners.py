@@ -69,8 +69,8 @@ def manners() -> Manners:
 def json_option(function: F) -> F:
     """Give a command --json.
 
-    >>> json_option.__name__
-    'json_option'
+    >>> json_option(click.command()(lambda as_json: None)).params[0].opts
+    ['--json']
     """
     return click.option("--json", "as_json", is_flag=True, help="The result as JSON, for programs.")(function)
 

@@ -83,6 +83,10 @@ def carry_out(recipe: Recipe, path: Path, fresh: bool) -> Report | None:
             listeners: list[Listener] = [MetricsFile(path), watching]
             if recipe.train.tensorboard and world.leads:
                 listeners.append(TensorBoard(path))
+            if recipe.train.probe is not None and world.leads:
+                from regard.studio.probing import Probe
+
+                listeners.append(Probe(path, recipe.train.probe, watching.line))
             report = Run(path).train(recipe, world=world, listeners=listeners, tell=stages, fresh=fresh)
     except (Interrupted, Terminated, Diverged) as error:
         if not world.leads:  # all ranks stop for the same reason; one of them says so

@@ -22,8 +22,15 @@ MEASURED = 10
 class Watching:
     """A listener that shows a run on a console and writes what it shows into the run's log.txt.
 
-    >>> Watching.__name__
-    'Watching'
+    >>> import io, tempfile
+    >>> from regard.cli.console import Console
+    >>> from regard.jobs import Recipe
+    >>> from regard.train.events import Validated
+    >>> screen, recipe = io.StringIO(), Recipe.read(None, ["data.kind=phrases", "model.kind=seq2seq"])
+    >>> with tempfile.TemporaryDirectory() as run, Watching(Console(file=screen), Path(run), recipe) as watching:
+    ...     watching(Validated(100, {"loss": 2.5}, best=True))
+    ...     screen.getvalue() == Path(run, "log.txt").read_text(encoding="utf-8")
+    True
     """
 
     def __init__(self, console: Console, run: Path, recipe: Recipe, processes: int = 1) -> None:

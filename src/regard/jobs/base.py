@@ -52,8 +52,10 @@ Fetching = Callable[[int, int], None]
 class Preparation(Protocol):
     """Raw data in, files that training reads out.
 
-    >>> Preparation.__name__
-    'Preparation'
+    >>> recipe = Recipe.read(None, ["data.kind=phrases", "text.size=500", "model.preset=transformer-tiny"])
+    >>> preparation: Preparation = recipe.preparation()
+    >>> preparation.identity()["text"]["size"]
+    500
     """
 
     def identity(self) -> Mapping[str, Any]:
@@ -294,8 +296,14 @@ class Model(ABC):
 def filled(module: M, saved: Checkpoint) -> M:
     """A module with the weights of a checkpoint, for use and not for training.
 
-    >>> filled.__name__
-    'filled'
+    >>> import tempfile
+    >>> from regard.train import checkpoint
+    >>> learnt, fresh = nn.Linear(2, 1), nn.Linear(2, 1)
+    >>> with tempfile.TemporaryDirectory() as run:
+    ...     path = checkpoint.save(Path(run), 800, {"model": learnt.state_dict()}, {})
+    ...     used = filled(fresh, checkpoint.read(path))
+    >>> bool((used.weight == learnt.weight).all()), used.weight.requires_grad
+    (True, False)
     """
     load_weights(module, saved.tensors("model"), str(saved.path))
     return module.eval().requires_grad_(False)

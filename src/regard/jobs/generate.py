@@ -286,8 +286,17 @@ def counted(run: Path) -> dict[str, dict[str, int]]:
 class Validation:
     """Nats a token, perplexity, bits a character, and samples of what the model writes.
 
-    >>> Validation.__name__
-    'Validation'
+    >>> import tempfile, regard
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     text = Path(folder, "sea.txt")
+    ...     _ = text.write_text("the sea, the sea, " * 400)
+    ...     settings = ["task.kind=generate", "data.kind=text", f"data.train={text}", "model.kind=rnnlm"]
+    ...     recipe = regard.Recipe.read(None, [*settings, "model.width=8", "train.tokens=512", "task.length=5"])
+    ...     run = regard.Run(Path(folder, "run"))
+    ...     run.prepare(recipe)
+    ...     metrics, samples = run.parts(recipe)[2]()
+    >>> list(metrics), list(samples[0])
+    (['loss', 'ppl', 'bits'], ['prompt', 'output'])
     """
 
     objective: Objective
@@ -309,8 +318,16 @@ class Validation:
 class GenerationModel(Model):
     """A trained language model, or a model of a series: a beginning in, what follows out.
 
-    >>> GenerationModel.__name__
-    'GenerationModel'
+    >>> import tempfile, regard
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     text = Path(folder, "sea.txt")
+    ...     _ = text.write_text("the sea, the sea, " * 400)
+    ...     settings = ["task.kind=generate", "data.kind=text", f"data.train={text}", "model.kind=rnnlm"]
+    ...     recipe = regard.Recipe.read(None, [*settings, "model.width=8", "train.tokens=512", "train.steps=1"])
+    ...     _ = regard.Run(Path(folder, "run")).train(recipe)
+    ...     model = regard.load(Path(folder, "run"))
+    >>> len(model.generate("the", length=7, seed=1))
+    7
     """
 
     module: EncoderDecoder

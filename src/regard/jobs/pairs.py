@@ -19,8 +19,14 @@ SIDES = ("source", "target")
 def counted(run: Path, feed: PairFeed, kind: str) -> dict[str, Any]:
     """What preparation found, as plain data; `kind` is the tokenizers'.
 
-    >>> counted.__name__
-    'counted'
+    >>> import tempfile, regard
+    >>> settings = ["data.kind=phrases", "data.count=300", "model.preset=transformer-tiny"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run, recipe = regard.Run(Path(folder)), regard.Recipe.read(None, settings)
+    ...     run.prepare(recipe)
+    ...     found = counted(run.path, run.parts(recipe)[1], "bpe")
+    >>> list(found), found["train"]["read"] >= found["train"]["kept"]
+    (['vocabulary', 'train', 'valid'], True)
     """
     counts = json.loads((run / "data" / "counts.json").read_text(encoding="utf-8"))
     found: dict[str, Any] = {"vocabulary": {"kind": kind, "shared": feed.vocabularies.joint}}

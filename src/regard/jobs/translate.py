@@ -155,8 +155,14 @@ STARTING: dict[str, Any] = {
 class Validation:
     """Loss, perplexity, and the scores of translations of some validation sentences.
 
-    >>> Validation.__name__
-    'Validation'
+    >>> import tempfile, regard
+    >>> settings = ["data.kind=phrases", "data.count=300", "model.kind=seq2seq", "model.layers=1", "model.width=8"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run, recipe = regard.Run(Path(folder)), regard.Recipe.read(None, [*settings, "task.scored=2"])
+    ...     run.prepare(recipe)
+    ...     metrics, samples = run.parts(recipe)[2]()
+    >>> list(metrics), len(samples)
+    (['loss', 'ppl', 'bleu'], 2)
     """
 
     objective: Objective
@@ -187,8 +193,15 @@ class Validation:
 class TranslationModel(Model):
     """A trained translator: text in, text out.
 
-    >>> TranslationModel.__name__
-    'TranslationModel'
+    >>> import tempfile, regard
+    >>> settings = ["data.kind=phrases", "data.count=300", "model.kind=seq2seq", "model.layers=1", "model.width=8"]
+    >>> with tempfile.TemporaryDirectory() as run:
+    ...     _ = regard.Run(Path(run)).train(regard.Recipe.read(None, [*settings, "train.steps=1"]))
+    ...     model = regard.load(run)
+    >>> model
+    Model(seq2seq, 33,744 parameters, step 1; translate)
+    >>> len(model.translate(["je suis", ""]))
+    2
     """
 
     module: EncoderDecoder
@@ -294,8 +307,12 @@ class TranslationModel(Model):
 def surprise_of(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Score:
     """The perplexity of the references; a source or a reference without words says nothing.
 
-    >>> surprise_of.__name__
-    'surprise_of'
+    >>> from regard.models.seq2seq import Seq2SeqConfig
+    >>> from regard.text import Tokenizer
+    >>> both = Tokenizer.train(["je suis", "I am"], TokenizerConfig(size=40))
+    >>> model = Seq2SeqConfig(layers=1, width=8).build(Words(both.size), Words(both.size)).eval()
+    >>> surprise_of(Translator(model, Vocabularies(both, both), DecodeConfig()), ["je suis", ""], ["I am", "I"]).n
+    1
     """
     kept = [pair for pair in zip(sources, references, strict=True) if all(side.strip() for side in pair)]
     if not kept:

@@ -178,8 +178,12 @@ class Feed(Protocol):
 
     Where batches go on from one another, each row goes on from the same row, on the same process.
 
-    >>> Feed.__name__
-    'Feed'
+    >>> from regard.tasks.copying import Copying
+    >>> feed: Feed = Copying(rows=2)
+    >>> first, after = next(feed.stream(None))
+    >>> second, _ = next(feed.stream(after))
+    >>> len(first), after, first.source.data.equal(second.source.data)
+    (2, {'batch': 1}, False)
     """
 
     def stream(self, position: Mapping[str, int] | None) -> Iterator[tuple[Batch, Mapping[str, int]]]:

@@ -101,8 +101,8 @@ class Written(Protocol):
 class Writer(ABC):
     """Goes on from a prompt.
 
-    >>> Writer.__name__
-    'Writer'
+    >>> sorted(Writer.__abstractmethods__)[:3]
+    ['check', 'generate', 'lines']
     """
 
     @abstractmethod

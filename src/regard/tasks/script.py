@@ -28,8 +28,10 @@ OPENING = 16
 class Script(ABC):
     """What stands at each place of a sequence: a token of a text, or numbers.
 
-    >>> Script.__name__
-    'Script'
+    >>> from regard.text import TokenizerConfig
+    >>> script: Script = Letters(Tokenizer.train(["Anna"], TokenizerConfig(kind="char")))
+    >>> script.size, script.space().size
+    ('7', 7)
     """
 
     @property

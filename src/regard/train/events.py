@@ -87,7 +87,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Ended:
-    """Training is over: "done", "early", "interrupted" or "terminated".
+    """Training is over: "done", "early", "interrupted", "terminated" or, by the control file, "stopped".
 
     >>> Ended(step=2000, reason="done").reason
     'done'
@@ -174,8 +174,13 @@ def _is_upto(line: bytes, step: int) -> bool:
 class TensorBoard:
     """Writes event files for TensorBoard (the `tensorboard` extra).
 
-    >>> TensorBoard.__name__
-    'TensorBoard'
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as run:
+    ...     tell = TensorBoard(Path(run))
+    ...     for event in (Began(0, 10, 99), Validated(5, {"loss": 2.5}, best=True), Ended(10, "done")):
+    ...         tell(event)
+    ...     [file.name.split(".")[0] for file in Path(run, "tensorboard").iterdir()]
+    ['events']
     """
 
     def __init__(self, run: Path) -> None:

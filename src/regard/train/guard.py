@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Sequence
 from types import FrameType
 from typing import Any
@@ -11,10 +10,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from regard.signals import Answering
 from regard.tasks.base import Batch
 
 
-class Signals:
+class Signals(Answering):
     """Ctrl-C and SIGTERM set a flag that the trainer reads after each step; a second Ctrl-C stops at once.
 
     >>> with Signals() as signals:
@@ -24,19 +24,8 @@ class Signals:
 
     def __init__(self) -> None:
         self.caught = 0
-        self._before: dict[int, Any] = {}
 
-    def __enter__(self) -> Signals:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._catch)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _catch(self, number: int, frame: FrameType | None) -> None:
+    def catch(self, number: int, frame: FrameType | None) -> None:
         if self.caught and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.caught = number

@@ -10,6 +10,9 @@ from regard.errors import ConfigError
 from regard.train.optim import Adam, OptimizerConfig
 from regard.train.schedule import InverseSqrt, Schedule
 
+PROBE = 200
+"""characters of the longest probe: what is kept of it grows with the square"""
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -56,6 +59,8 @@ class TrainConfig:
     """the score of validation that calls a checkpoint the best, such as loss; which there are is the task's to say"""
     tensorboard: bool = False
     """also write event files for TensorBoard; needs the tensorboard extra"""
+    probe: str | None = None
+    """a sentence that is looked into at each validation: the studio shows how its attention came about"""
     on_nan: Literal["stop", "skip"] = "stop"
     """what to do when a gradient is not a number: stop, or leave the update out"""
 
@@ -75,13 +80,16 @@ class TrainConfig:
                 raise ConfigError(f"{name} = {value} must be above 0")
         if self.clip is not None and not self.clip >= 0:
             raise ConfigError(f"clip = {self.clip} must be at least 0 (0: gradients are not shortened)")
+        if self.probe is not None and not 0 < len(self.probe.strip()) <= PROBE:
+            raise ConfigError(f"probe: expected a sentence of 1 to {PROBE} characters, got {len(self.probe.strip())}")
         for name in ("smoothing", "ema"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} = {getattr(self, name)} must be at least 0 and below 1")
 
 
 MAY_CHANGE = frozenset(
-    f"train.{name}" for name in ("steps", "epochs", "every", "save", "keep", "patience", "select", "tensorboard")
+    f"train.{name}"
+    for name in ("steps", "epochs", "every", "save", "keep", "patience", "select", "tensorboard", "probe")
 )
 """Settings that may differ when a run goes on. Its past stays as it is; under a schedule that looks at the planned end
 (cosine, linear) or at validation (plateau) its future is another than it would have been."""

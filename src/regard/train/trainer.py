@@ -21,16 +21,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.errors import Diverged, Interrupted, ModelError, Terminated
+from regard.errors import Diverged, Interrupted, ModelError, RegardError, Terminated
 from regard.models.base import parameters
 from regard.score.score import FALLING
 from regard.tasks.base import Batch, Feed, Objective
 from regard.train import carry, checkpoint, commit
 from regard.train.compiling import compile_layers
+from regard.train.control import BITS, REQUESTS, Control, Request
 from regard.train.events import Began, Ended, Event, Listener, Saved, Skipped, Stepped, Validated
 from regard.train.guard import Signals, culprit
 from regard.train.optim import Flat, optimizer_tensors, restore_optimizer
 from regard.train.parallel import steady_memory
+from regard.train.precision import Precision
 from regard.train.schedule import drops
 from regard.train.settings import TrainConfig
 from regard.train.weights import load_weights, weights
@@ -131,8 +133,9 @@ class Trainer:
         self.tell(began)
 
     def run_through(self, signals: Signals) -> Report:
-        """The loop: batches, update, validation, checkpoint, and a look at who wants us to stop."""
+        """The loop: batches, update, validation, checkpoint, and a look at who wants us to stop or to save."""
         progress, stream = self.progress, self.feed.stream(self.progress.position)
+        control = Control(self.run, self.world.leads)
         while progress.step < progress.steps and not self.stuck():
             self.step([next(stream) for _ in range(self.config.accumulate)])
             last = progress.step >= progress.steps
@@ -140,9 +143,9 @@ class Trainer:
                 self.check()
             elif self.config.save and progress.step % self.config.save == 0:
                 self.save()
-            caught = self.world.any(signals.caught)
-            if caught and not last:
-                self.stop(caught)
+            caught, asked = divmod(self.world.any(BITS * signals.caught + control.asked()), BITS)
+            if not last:  # else all is over and saved
+                self.heed(caught, REQUESTS[asked - 1] if asked else None)
         reason = "done" if progress.step >= progress.steps else "early"
         self.tell(Ended(progress.step, reason, progress.best))
         return Report(progress.step, reason, progress.best)
@@ -177,13 +180,14 @@ class Trainer:
         value = torch.zeros((), dtype=torch.double)
         self.objective.train()
         self.flat.clear()
-        for batch in batches:
-            if len(batch):  # a batch with fewer rows than processes leaves some of them with none
-                with self.precision():
-                    loss, carry = self.objective(batch, carry)
-                    part = loss.over(counts)
-                part.backward()
-                value += part.detach().double()
+        with self.precision.around():
+            for batch in batches:
+                if len(batch):  # a batch with fewer rows than processes leaves some of them with none
+                    with self.precision.inside():
+                        loss, carry = self.objective(batch, carry)
+                        part = loss.over(counts)
+                    part.backward()
+                    value += part.detach().double()
         for grad in self.flat.gradients():
             self.world.add_up(grad)
         return value, carry
@@ -196,14 +200,14 @@ class Trainer:
         """The seed of a step's random numbers on this rank: nothing to remember, nothing to restore."""
         return int.from_bytes(blake2b(f"{self.seed} {step} {self.world.rank}".encode(), digest_size=7).digest())
 
-    def precision(self) -> torch.autocast:
-        kind = next(self.objective.parameters()).device.type
-        return torch.autocast(kind, torch.bfloat16, enabled=self.config.precision == "bfloat16")
+    @property
+    def precision(self) -> Precision:
+        return Precision(self.config.precision, next(self.objective.parameters()).device.type)
 
     def not_a_number(self, batches: Sequence[Batch]) -> None:
         """Before the update: weights, the optimiser's memory and the carry are still good."""
         step = self.progress.step
-        with self.precision():
+        with self.precision.around(), self.precision.inside():
             name = culprit(self.objective, batches, self.seed_of(step), self.carry)
         if self.config.on_nan == "skip":
             return self.tell(Skipped(step, name))
@@ -302,13 +306,21 @@ class Trainer:
     def carry_after(self, position: Mapping[str, int] | None) -> Any:
         """What the batch at a position hands on: the shape that a restored carry must have."""
         batch, _ = next(self.feed.stream(position))
-        with self.precision():
+        with self.precision.around(), self.precision.inside():
             return self.objective(batch)[1] if len(batch) else None
 
-    def stop(self, caught: int) -> None:
+    def heed(self, caught: int, asked: Request | None) -> None:
+        """What a signal or the control file wants: all ranks know of it, and do the same."""
+        if caught:
+            self.stop(*(Interrupted, "interrupted") if caught == signal.SIGINT else (Terminated, "terminated"))
+        elif asked == "stop":
+            self.stop(Interrupted, "stopped")
+        elif asked == "save":
+            self.save()
+
+    def stop(self, kind: type[RegardError], name: str) -> None:
         """Save, say so, and leave with the documented exit code."""
         self.save()
-        kind, name = (Interrupted, "interrupted") if caught == signal.SIGINT else (Terminated, "terminated")
         step = self.progress.step
         self.tell(Ended(step, name, self.progress.best))
         raise kind(f"{name} at step {step}; the checkpoint is written, run the same command again to go on")

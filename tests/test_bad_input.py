@@ -159,7 +159,7 @@ def test_going_on_with_a_changed_recipe_lists_every_difference_and_changes_nothi
     assert refusal(ConfigError, lambda: run.train(changed)) == (
         f"{run.path} was started with another recipe: model.width was 16, is 32; seed was 1, is 2. Use --out for a new "
         "run or --fresh to start this one anew (a run that goes on may change train.epochs, train.every, train.keep, "
-        "train.patience, train.save, train.select, train.steps, train.tensorboard and decode)"
+        "train.patience, train.probe, train.save, train.select, train.steps, train.tensorboard and decode)"
     )
     assert (digest(run.path), (run.path / "recipe.toml").read_bytes()) == (before, written)
     assert run.train(recipe("train.steps=6", "decode.beam=2")).step == 6

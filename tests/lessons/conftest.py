@@ -1,20 +1,26 @@
 import pytest
 
 from regard.lessons import teach
-from regard.lessons.trained import SETTINGS, recipe
+from regard.lessons.contents import CONTENTS
+from regard.lessons.trained import SETTINGS, corpus, recipe
 from regard.run import Run
 
-TRAINED = "evolution-of-attention"
+HARDLY = {
+    "rnnsearch": ("data.count=200", "text.size=200"),
+    "transformer": ("data.count=200", "text.size=200"),
+    "pronoun": (),
+}
 
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
-    """Two models that were hardly trained: enough to be looked into."""
-    found = []
+    """Models that were hardly trained: enough to be looked into."""
+    found = {}
     for kind in SETTINGS:
-        path = tmp_path_factory.mktemp("lessons") / kind
-        Run(path).train(recipe(kind, "data.count=200", "text.size=200", "train.steps=2", "train.schedule.warmup=1"))
-        found.append(str(path))
+        folder = tmp_path_factory.mktemp("lessons")
+        settings = (*HARDLY[kind], *corpus(kind, folder), "train.steps=2", "train.schedule.warmup=1")
+        Run(folder / kind).train(recipe(kind, *settings))
+        found[kind] = str(folder / kind)
     return found
 
 
@@ -24,8 +30,10 @@ def taught(request):
     kept = {}
 
     def lesson(name, **changes):
-        if name == TRAINED:
-            changes = {"models": request.getfixturevalue("runs")} | changes
+        needs = CONTENTS[name].needs if name in CONTENTS else ()
+        if needs:
+            paths = [request.getfixturevalue("runs")[kind] for kind in needs]
+            changes = ({"models": paths} if len(paths) > 1 else {"model": paths[0]}) | changes
         key = name, repr(sorted(changes.items()))
         if key not in kept:
             kept[key] = teach(name, changes)

@@ -72,14 +72,28 @@ def test_a_lesson_as_json_is_the_lesson(say):
 
 
 def test_two_runs_of_ones_own_are_looked_into(say, runs):
-    code, out, err = say("evolution-of-attention", "--models", *runs)
+    code, out, err = say("evolution-of-attention", "--models", runs["rnnsearch"], runs["transformer"])
     assert (code, err) == (0, "")
     assert "→ rnnsearch =" in out and "→ transformer =" in out
 
 
+def test_a_run_of_ones_own_is_looked_into(say, runs):
+    code, out, err = say("transformer", f"model={runs['transformer']}", "limit=2")
+    assert (code, err) == (0, "")
+    assert "Step 2: after " in out and "Step 3: after " not in out
+
+
+def test_a_model_of_another_kind_or_an_unknown_word_is_told(say, runs):
+    code, _, err = say("transformer", f"model={runs['rnnsearch']}")
+    assert code == 3
+    assert err.endswith("is a model of the kind rnnsearch; this lesson needs a transformer\n")
+    code, _, err = say("it", f"model={runs['pronoun']}", "word=he")
+    assert (code, err) == (2, 'error: word: expected a word of both sentences, and "he" is not in first\n')
+
+
 @pytest.mark.parametrize(("arguments", "told"), [
     (["rn"], 'there is no lesson "rn"; did you mean "rnn"?'),
-    (["perceptrons"], f'there is no lesson "perceptrons"; there are {", ".join(CONTENTS)}'),
+    (["xyz"], f'there is no lesson "xyz"; there are {", ".join(CONTENTS)}'),
     (["rnn", "x=1,2,3"], "x: expected a list of 2 numbers (input), got a list of 3; for another size change U as well"),
     (["rnn", "U=[[1,2],[3]]"], "U: expected a matrix of numbers (3 unit x 2 input), got rows of unequal length"),
     (["rnn", "U=1,2"], "U: expected a matrix of numbers (3 unit x 2 input), got a list of 2"),
@@ -106,6 +120,16 @@ def test_two_runs_of_ones_own_are_looked_into(say, runs):
     (["seq2seq", "sentence="], "sentence: expected some words, got none"),
     (["lstm", "b=1,2", "U=[[1,0],[0,1]]", "V=[[1,0],[0,1]]"],
      "b: expected 4 rows for each of 2 units, 8 in all, got 2"),
+    (["eight-heads", "heads=3"], "heads: expected a number that divides the 16 rows of WQ, got 3"),
+    (["positions", "order=1,1,2"], "order: expected each of 1 to 3 once, got [1, 1, 2]"),
+    (["label-smoothing", "word=he"], 'word: expected one of a, am, i, thanks, student, <eos>, got "he"'),
+    (["label-smoothing", "smoothing=1"], "smoothing: expected numbers from 0 to 0.99, got 1"),
+    (["training", "target=i am he"], 'target: expected words of a, am, i, thanks, student, got "he"'),
+    (["training", "source="], "source: expected some words, got none"),
+    (["noam", "warmup=0"], "warmup: expected numbers from 1 to 1,000,000, got 0"),
+    (["transformer", "sentence=", "model=none"], "sentence: expected some words, got none"),
+    (["beam-search", "model=none"], "none is not a run: there is no such directory"),
+    (["it", "layer=0"], "layer: expected numbers from 1 to 64, got 0"),
     (["evolution-of-attention", "--models", "none", "none"], "none is not a run: there is no such directory"),
 ])  # fmt: skip
 def test_what_cannot_be_shown_is_told_in_a_line(arguments, told, say):

@@ -109,6 +109,55 @@ EDITS = {
         "WK": [[1, 0], [1, 1]],
         "WV": [[1, 0], [1, 1]],
     },
+    "eight-heads": {
+        "X": [[1, 0, 0, 1], [0, 1, 1, 0]],
+        "heads": 4,
+        "WQ": [[1, 0, 0, 0]] * 16,
+        "WK": [[1, 1, 0, 0]] * 16,
+        "WV": [[1, 0, 0, 1]] * 16,
+        "WO": [[1] * 16] * 4,
+        "products": [100, 90],
+        "d": 16,
+    },
+    "kinds-of-attention": {
+        "X": [[1, 0, 0], [0, 1, 0], [1, 1, 1]],
+        "Y": [[0, 0, 1], [1, 0, 0], [0, 1, 0], [1, 1, 1]],
+        "WQ": [[1, 0, 1], [0, 1, 1]],
+        "WK": [[1, 1, 0], [0, 1, 0]],
+        "WV": [[1, 0, 1], [0, 1, 1]],
+        "later": [0, 0, 9],
+    },
+    "positions": {
+        "words": ["man", "bites", "dog"],
+        "X": [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]],
+        "order": [2, 3, 1],
+        "digits": 3,
+        "places": 8,
+        "wide": 7,
+    },
+    "transformer": {"sentence": "elle mange une pomme", "limit": 3, "shown": 2},
+    "it": {
+        "first": "the cow does not cross the bridge because it is too slow",
+        "second": "the cow does not cross the bridge because it is too dark",
+        "word": "the",
+        "layer": 1,
+    },
+    "training": {
+        "vocabulary": ["am", "a", "i", "thanks", "student", "<eos>"],
+        "source": "merci",
+        "target": "thanks",
+        "steps": 3,
+        "rate": 0.001,
+        "seed": 2,
+    },
+    "label-smoothing": {
+        "vocabulary": ["<PAD>", "am", "a", "i", "thanks", "student", "<eos>"],
+        "word": "i",
+        "scores": [0, 1, 2, 3, 4, 5, 6],
+        "smoothing": 0.3,
+    },
+    "noam": {"width": 256, "warmup": 100, "step": 9000, "steps": 5000, "widths": [1, 2, 3], "warmups": [1, 2, 3]},
+    "beam-search": {"sentence": "elle mange une pomme", "beam": 2, "alpha": 1.0, "limit": 3},
 }
 """For each input of each lesson another value."""
 CHANGES = [(name, key) for name, edits in EDITS.items() for key in edits]
@@ -128,7 +177,7 @@ def depends_on(lesson, name):
 
 
 def test_there_is_an_edit_for_every_input_of_every_lesson():
-    wanted = {name: {put.name for put in plan(name).inputs} - {"models"} for name in CONTENTS}
+    wanted = {name: {put.name for put in plan(name).inputs} - {"model", "models"} for name in CONTENTS}
     assert {name: set(edits) for name, edits in EDITS.items()} == wanted
 
 
@@ -183,7 +232,7 @@ def test_plain_text_has_no_escape_sequences_and_colours_change_no_word(name, tau
     plain, coloured = text(lesson, 80), text(lesson, 80, "24-bit")
     assert "\x1b" not in plain
     assert "\x1b[" in coloured
-    if not any(value.look == "weights" for step in lesson.steps for value in step.results):
+    if not any(value.look in ("weights", "arcs", "signed") for step in lesson.steps for value in step.results):
         assert [line.rstrip() for line in Text.from_ansi(coloured).plain.splitlines()] == plain.splitlines()
 
 

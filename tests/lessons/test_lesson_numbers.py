@@ -1,7 +1,11 @@
 """The worked numbers of the line, as the lessons give them."""
 
+import math
+
+import numpy as np
 import pytest
 
+import regard
 from regard.lessons import CONTENTS, teach
 
 
@@ -148,16 +152,141 @@ def test_every_check_holds_with_the_numbers_of_the_lecture(name, taught):
     assert [check for check in lesson.checks if not check.holds] == []
 
 
-@pytest.mark.slow
-def test_the_small_models_are_trained_once_and_look_at_the_right_words(tmp_path, monkeypatch):
+def test_thinking_machines_through_eight_heads_and_one_more_matrix(taught):
+    lesson = taught("eight-heads")
+    assert lesson.value("shares").data == pytest.approx([0.88, 0.12], abs=0.005)
+    X, WQ, WK, WV, WO = (np.array(lesson.value(name).data) for name in ("X", "WQ", "WK", "WV", "WO"))
+    found = []
+    for head in range(8):
+        rows = slice(2 * head, 2 * head + 2)
+        scores = (X @ WQ[rows].T) @ (X @ WK[rows].T).T / np.sqrt(2)
+        weights = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+        np.testing.assert_allclose(lesson.value("A").data[2 * head : 2 * head + 2], weights, atol=1e-12)
+        found.append(weights @ (X @ WV[rows].T))
+    np.testing.assert_allclose(lesson.value("Z").data, np.concatenate(found, 1) @ WO.T, atol=1e-12)
+
+
+def test_heads_share_the_same_rows_out_in_another_way(taught):
+    assert number(taught, "eight-heads", "size", heads=4) == [2, 4]
+    assert len(number(taught, "eight-heads", "A", heads=4)) == 8
+    assert number(taught, "eight-heads", "Z", heads=4) != number(taught, "eight-heads", "Z")
+
+
+def test_a_masked_word_sees_no_later_one_and_a_crossing_one_sees_all(taught):
+    lesson = taught("kinds-of-attention")
+    masked, crossed = (np.array(lesson.value(name).data) for name in ("A_masked", "A_cross"))
+    assert (masked[np.triu_indices(4, 1)] == 0).all() and (masked[np.tril_indices(4)] > 0).all()
+    assert crossed.shape == (4, 3) and (crossed > 0).all()
+    np.testing.assert_allclose(crossed.sum(1), 1)
+    assert max(lesson.value("moved_masked").data[:-1]) == 0 < min(lesson.value("moved_self").data)
+
+
+def test_positions_are_the_papers_and_bring_order_in(taught):
+    lesson = taught("positions")
+    wanted = [
+        [(math.sin, math.cos)[i % 2](place / 10_000 ** (2 * (i // 2) / 32)) for i in range(32)] for place in range(60)
+    ]
+    np.testing.assert_allclose(lesson.value("picture").data, wanted, atol=1e-5)
+    assert lesson.value("bits").data[10] == ["1", "0", "1", "0"]
+    assert lesson.value("apart_without").data < 1e-12
+    assert min(lesson.value("apart_added").data, lesson.value("apart_beside").data) > 0.1
+
+
+def test_noams_peaks_and_one_step_on_the_way_up(taught):
+    lesson = taught("noam")
+    assert lesson.value("peak").data == pytest.approx(6.99e-4, abs=5e-7)
+    assert lesson.value("base_and_big").data == pytest.approx([6.99e-4, 4.94e-4], abs=5e-7)
+    assert lesson.value("rate").data == pytest.approx(lesson.value("peak").data / 4)  # a quarter of the way
+    assert max(lesson.value("curve").data) <= lesson.value("peak").data
+
+
+def test_a_smooth_target_leaves_a_share_for_each_word_but_the_filling(taught):
+    lesson = taught("label-smoothing")
+    assert lesson.value("soft").data == close(0, 1 / 60, 0.9 + 1 / 60, 1 / 60, 1 / 60, 1 / 60, 1 / 60)
+    scores, target = np.array([0, 0, 4, 1, -1, 0, 0.5]), np.array(lesson.value("soft").data)
+    surprises = np.log(np.exp(scores).sum()) - scores
+    assert lesson.value("loss_hard").data == pytest.approx(surprises[2])
+    assert lesson.value("loss_soft").data == pytest.approx((target * surprises).sum())
+    assert sum(lesson.value("slope_soft").data) == pytest.approx(0, abs=1e-12)
+    hard, soft = lesson.value("losses").data
+    assert hard == sorted(hard, reverse=True)
+    assert min(soft) < soft[-1] and min(soft) == pytest.approx(lesson.value("least").data, abs=1e-3)
+
+
+def test_a_loss_falls_from_knowing_nothing_to_knowing_a_sentence(taught):
+    lesson = taught("training")
+    assert lesson.value("wanted").data[1] == [0, 1, 0, 0, 0, 0]
+    assert lesson.value("loss_before").data > 1.5
+    assert lesson.value("loss_after").data < 0.05
+    assert lesson.value("said").data == ["i", "am", "a", "student", "<eos>"]
+    for name in ("before", "after"):
+        assert np.array(lesson.value(name).data).sum(1) == pytest.approx(1)
+
+
+def test_the_largest_rate_still_gives_numbers(taught):
+    losses = number(taught, "training", "losses", rate=1.0, steps=40)
+    assert np.isfinite(losses).all()
+
+
+def test_a_beam_of_one_is_greedy_and_a_wider_one_is_never_less_likely(taught):
+    one, four = taught("beam-search", beam=1, limit=4), taught("beam-search", limit=4)
+    assert one.value("answer").data == one.value("greedy").data
+    kept = [name for name in range(1, 5) if f"kept_{name}" in {v.name for s in four.steps for v in s.results}]
+    assert all(len(four.value(f"kept_{t}").data) <= 8 for t in kept)
+    rows = four.value("beam_tree").data
+    assert all(parent == "" or int(parent) < i for i, (parent, *_) in enumerate(rows))
+
+
+def test_a_blinded_word_is_blind_in_the_row_that_was_asked_for(taught):
+    lesson = taught("it")
+    assert (
+        lesson.value("row_first").data
+        == lesson.value("A_first").data[lesson.value("A_first").labels["query"].index("it")]
+    )
+    assert lesson.value("likely_first").data != lesson.value("unlikely_first").data
+    assert lesson.value("tried").data == 140
+
+
+@pytest.fixture(scope="module")
+def learnt(tmp_path_factory):
+    """The small models, trained as they are at the first use."""
     from regard.lessons import trained
 
-    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
-    assert trained.missing() == ["rnnsearch", "transformer"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REGARD_CACHE", str(tmp_path_factory.mktemp("cache")))
+        kinds = list(trained.SETTINGS)
+        assert trained.missing(kinds) == kinds
+        trained.trained(kinds)
+        assert trained.missing(kinds) == []
+        yield dict(trained.places())
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("learnt")
+def test_the_small_models_look_at_the_right_words(learnt):
     lesson = teach("evolution-of-attention")
-    assert trained.missing() == []
     assert [lesson.value(f"said_{n}").data.lower() for n in (1, 2)] == ["i am a student"] * 2
     for n in (1, 2):
         weights = lesson.value(f"weights_{n}")
         student = weights.data[[word.strip() for word in weights.labels["target"]].index("student")]
         assert max(student) == student[2]  # étudiant
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("learnt")
+def test_what_is_played_step_by_step_is_what_the_model_says(learnt):
+    model = regard.load(learnt["transformer"])
+    for sentence in ("je suis étudiant", "elle mange une pomme"):
+        assert teach("transformer", {"sentence": sentence}).value("said").data == model.translate(sentence, beam=1)
+        found = teach("beam-search", {"sentence": sentence})
+        assert found.value("answer").data == model.translate(sentence, beam=4)
+        assert found.value("answer_score").data == pytest.approx(model.translate(sentence, beam=4, nbest=1)[0][0].score)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("learnt")
+def test_one_word_decides_between_il_and_elle_on_sentences_never_seen(learnt):
+    lesson = teach("it")
+    assert " il est trop fatigué" in lesson.value("said_first").data
+    assert " elle est trop large" in lesson.value("said_second").data
+    assert lesson.value("right").data > 0.9

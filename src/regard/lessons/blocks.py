@@ -1,54 +1,24 @@
-"""Values as blocks of text: vectors in a line, matrices in brackets, tables with words beside them, curves as bars."""
+"""Values as blocks of text: vectors in a line, matrices in brackets, tables with words beside them, and pictures."""
 
 from __future__ import annotations
 
-import io
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-from rich.cells import cell_len, chop_cells
-from rich.console import Console
+from rich.cells import cell_len
 from rich.text import Text
 
+from regard.lessons.figures import folded, table, written
 from regard.lessons.lesson import Value
-from regard.look.matrix import Matrix
-from regard.look.terminal import Colour, heat_map, padded, painted
+from regard.lessons.pictures import LONGEST, curves, heat_lines, tree
+from regard.look.terminal import Colour, padded, painted
 from regard.look.tokens import cut, isolated, visible
 
-GAP, LONGEST, WIDEST = 3, 16, 24
-"""columns between two blocks, of a label at most, of a cell at most"""
-BARS = "▁▂▃▄▅▆▇█"
+GAP, WIDEST = 3, 24
+"""columns between two blocks, of a cell at most"""
 RESULT = "bold"
 NAME = "cyan"
-
-
-def figures(numbers: Sequence[float]) -> list[str]:
-    """Numbers in one form: whole ones as they are, others with as many of four digits as they need, or by powers.
-
-    >>> figures([1.0, 0.0, -1.0]), figures([0.603, 0.25]), figures([1e-7, 0.75])
-    (['1', '0', '-1'], ['0.603', '0.250'], ['1.0e-07', '0.75'])
-    """
-    sizes = [abs(number) for number in numbers if number]
-    if all(number == math.floor(number) for number in numbers) and max(sizes, default=0) < 1e7:
-        return [f"{int(number)}" for number in numbers]
-    if max(sizes) >= 1e5 or max(sizes) < 5e-4:
-        return [f"{number:.1e}" if number else "0" for number in numbers]
-    digits = next((n for n in range(1, 4) if all(round(x, n) == round(x, 4) for x in numbers)), 4)
-    return [f"{x:.1e}" if 0 < abs(x) < 5e-4 else f"{x:.{digits}f}" for x in numbers]
-
-
-def written(items: Sequence[object]) -> list[str]:
-    """The cells of a table: numbers in one form, texts as they can be seen.
-
-    >>> written(["sera,", "a\\tb"]), written([True])
-    (['sera,', 'a⇥b'], ['1'])
-    """
-    if any(isinstance(item, str) for item in items):
-        return [visible(str(item)) for item in items]
-    return figures([float(item) for item in items])  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -110,10 +80,12 @@ def drawn(value: Value, width: int, colour: Colour, style: str = "", mark: str =
     ['h = [1  0]']
     """
     sign = Text.assemble((mark, style), (f"{value.sign} =", NAME))
-    if value.look == "log":
-        return _stacked(sign, curves(value, width - 2))
+    if value.look in ("log", "line"):
+        return _stacked(sign, Block.of(curves(value, width - 2)))
+    if value.look == "tree":
+        return _stacked(sign, Block.of(tree(value, width - 2)))
     if heat(value):
-        return _stacked(sign, _heat(value, width - 2, colour))
+        return _stacked(sign, Block.of(heat_lines(value, width - 2, colour)))
     room = width - sign.cell_len - 1
     if room < width // 2 or _needs(value) > room:
         return _stacked(sign, content(value, width - 2, colour, style))
@@ -121,12 +93,14 @@ def drawn(value: Value, width: int, colour: Colour, style: str = "", mark: str =
 
 
 def heat(value: Value) -> bool:
-    """Whether a value is drawn as a heat map: weights with words on both sides.
+    """Whether a value is drawn as a heat map: what has two signs or arcs, and weights with words on both sides.
 
     >>> heat(Value("A", [[1.0]], ("target", "source"), {"target": ["i"], "source": ["je"]}, look="weights"))
     True
     """
-    return value.look == "weights" and len(value.axes) == 2 and len(value.labels) == 2
+    return value.look in ("signed", "arcs") or (
+        value.look == "weights" and len(value.axes) == 2 and len(value.labels) == 2
+    )
 
 
 def _stacked(sign: Text, block: Block) -> Block:
@@ -150,22 +124,6 @@ def content(value: Value, width: int, colour: Colour, style: str = "") -> Block:
     if len(value.axes) == 1 and not value.labels:
         return _vector(written(value.data), width, style)
     return Block.of(Table.of(value).lines(width, colour, style))
-
-
-def folded(text: str, width: int) -> list[str]:
-    """Lines of words; a word that is too long is cut into pieces. Of nothing there are none.
-
-    >>> folded("to be or not", 6), folded("incomprehensible", 8), folded("", 8)
-    (['to be', 'or not'], ['incompre', 'hensible'], [])
-    """
-    lines: list[str] = []
-    for word in text.split(" "):
-        for piece in chop_cells(visible(word), width) if word else [""]:
-            if lines and cell_len(lines[-1]) + 1 + cell_len(piece) <= width:
-                lines[-1] += f" {piece}"
-            else:
-                lines.append(piece)
-    return lines if text else []
 
 
 def _vector(cells: list[str], width: int, style: str) -> Block:
@@ -206,8 +164,7 @@ class Table:
     def of(cls, value: Value) -> Table:
         """The table of a vector or a matrix."""
         rows = value.data if len(value.axes) == 2 else [value.data]
-        flat, count = written([cell for row in rows for cell in row]), len(rows[0])
-        cells = [[cut(cell, WIDEST) for cell in flat[i * count : (i + 1) * count]] for i in range(len(rows))]
+        cells = [[cut(cell, WIDEST) for cell in row] for row in table(value)]
         left = value.labels.get(value.axes[0], []) if len(value.axes) == 2 else []
         above = value.labels.get(value.axes[-1], [])
         labels, heads = ([cut(visible(word), LONGEST) for word in words] for words in (left, above))
@@ -236,7 +193,8 @@ class Table:
             f"columns {part[0] + 1} to {part[-1] + 1} of {len(widths)}" if len(parts) > 1 else "" for part in parts
         ]
         if any(self.margin + cell_len(told) > width for told in which):
-            which = [told.removeprefix("columns ") for told in which]
+            brief = [told.removeprefix("columns ") for told in which]
+            which = [told if self.margin + cell_len(told) <= width else "" for told in brief]
         return [line for part, told in zip(parts, which) for line in self._part(part, told, colour, style)]
 
     def _part(self, chosen: list[int], told: str, colour: Colour, style: str) -> Iterator[Text]:
@@ -264,50 +222,3 @@ class Table:
 
 def _bracket(i: int, rows: int, marks: str) -> str:
     return marks[3] if rows == 1 else marks[0] if i == 0 else marks[2] if i == rows - 1 else marks[1]
-
-
-def _heat(value: Value, width: int, colour: Colour) -> Block:
-    rows, columns = (tuple(value.labels[axis]) for axis in value.axes)
-    matrix = Matrix(np.array(value.data), rows, columns, value.sign, value.axes[0], value.axes[1])
-    lines = [Text.from_ansi(line) for line in heat_map(matrix, width, colour).splitlines()[1:]]
-    console = Console(file=io.StringIO(), width=width)
-    return Block.of([part for line in lines for part in line.wrap(console, width)])
-
-
-def curves(value: Value, width: int) -> Block:
-    """Rows of bars on one logarithmic axis, with the first and the last number of each.
-
-    >>> [line.plain.rstrip() for line in curves(Value("g", [1.0, 0.1, 0.01], ("distance",), look="log"), 60).lines]
-    ['1.0e+00 █▅▁ 1.0e-02', 'distance 0 to 2; axis from 1.0e-02 to 1.0e+00']
-    """
-    rows = value.data if len(value.axes) == 2 else [value.data]
-    labels = (
-        [cut(visible(word), min(LONGEST, width - 22)) for word in value.labels.get(value.axes[0], [])]
-        if len(value.axes) == 2
-        else []
-    )
-    margin = max(map(cell_len, labels)) + 2 if labels else 0
-    steps = len(rows[0])
-    room = max(3, min(steps, width - margin - 2 * 8))
-    low = min((x for row in rows for x in row if x > 0), default=1.0)
-    high = max((x for row in rows for x in row if x > 0), default=1.0)
-    lines = []
-    for i, row in enumerate(rows):
-        picked = [row[round(k * (steps - 1) / max(room - 1, 1))] for k in range(room)]
-        line = Text.assemble((padded(labels[i], margin, "left") if labels else "", "dim"))
-        line.append(f"{row[0]:.1e} ")
-        line.append("".join(_bar(x, low, high) for x in picked), RESULT)
-        line.append(f" {row[-1]:.1e}")
-        lines.append(line)
-    axis = value.axes[-1]
-    along = value.labels.get(axis) or [str(i) for i in range(steps)]
-    for part in folded(f"{axis} {along[0]} to {along[-1]}; axis from {low:.1e} to {high:.1e}", width):
-        lines.append(Text(part, "dim"))
-    return Block.of(lines)
-
-
-def _bar(number: float, low: float, high: float) -> str:
-    if number <= 0:
-        return " "
-    share = math.log(number / low) / math.log(high / low) if high > low else 1.0
-    return BARS[round(share * (len(BARS) - 1))]

@@ -6,7 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.lessons.lesson import Value
+from regard.nn.attention import KeysValues, Sight, attend
 from regard.nn.recurrent import Cell, Recurrent, recurrent
+from regard.trace import record
 
 
 def tensor(value: Value) -> Tensor:
@@ -45,6 +47,18 @@ def linear(weight: Tensor, bias: Tensor | None = None) -> nn.Linear:
         if bias is not None:
             made.bias.copy_(bias)
     return made
+
+
+def looked(queries: Tensor, keys: Tensor, values: Tensor, sight: Sight = "all") -> dict[str, Tensor]:
+    """What the package's attention shows while it works, of (head, place, width) each: scores, weights, context.
+
+    >>> looked(torch.ones(1, 1, 1), torch.zeros(1, 2, 1), torch.tensor([[[1.0], [3.0]]]))["context"]
+    tensor([[[2.]]])
+    """
+    layer = nn.Identity()
+    with record(layer) as trace, torch.no_grad():
+        attend(layer, queries[None], KeysValues(keys[None], values[None]), sight, "query key")
+    return {seen.name: seen.data[0] for seen in trace.records}
 
 
 def apart(a: Tensor, b: Tensor) -> float:

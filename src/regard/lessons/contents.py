@@ -27,9 +27,12 @@ class Entry:
     learns: str
     example: str
     """inputs worth trying, as they are typed"""
+    needs: tuple[str, ...] = ()
+    """small models that it looks into; see lessons/trained.py"""
 
 
 WORDS, NETWORKS, ATTENTION = "Words and batches", "Recurrent networks", "Attention"
+TRANSFORMER, LEARNING = "The Transformer", "Learning and searching"
 
 CONTENTS = {
     "embedding": Entry(
@@ -120,6 +123,73 @@ CONTENTS = {
         "RNNsearch scores the encoder's own states by a small network. A Transformer makes keys, queries and values of "
         "them by matrices, and all scores are one product. The same sentence through both.",
         'sentence="elle mange une pomme"',
+        ("rnnsearch", "transformer"),
+    ),
+    "eight-heads": Entry(
+        TRANSFORMER,
+        "Thinking Machines through eight heads",
+        "Several small attentions side by side look at different things at once; one more matrix puts what they found "
+        "together.",
+        "heads=4",
+    ),
+    "kinds-of-attention": Entry(
+        TRANSFORMER,
+        "Self, masked and cross",
+        "The same formula three times: a sentence looks at itself, at what was said so far, or at another sentence. "
+        "What differs is where queries and keys come from, and who may be seen.",
+        'later="[0,0,0]"',
+    ),
+    "positions": Entry(
+        TRANSFORMER,
+        "Where a word stands",
+        "Attention alone does not see order. A vector for each place brings it in, added to the word's or beside it: a "
+        "counter whose digits are waves.",
+        'order="[2,1,3]"',
+    ),
+    "transformer": Entry(
+        TRANSFORMER,
+        "An encoder and a decoder, step by step",
+        "A trained Transformer reads a sentence all at once and says another, word by word: what each part was given, "
+        "where it looked, and what it expected.",
+        'sentence="elle mange une pomme"',
+        ("transformer",),
+    ),
+    "it": Entry(
+        TRANSFORMER,
+        'What the word "it" stands for',
+        "One word decides what is meant. Where does a translator look when it reads the pronoun, and does that matter "
+        "for what it says?",
+        "layer=1",
+        ("pronoun",),
+    ),
+    "training": Entry(
+        LEARNING,
+        "One-hot targets, and a loss that falls",
+        "What should be said is a row with a single 1; what a model expects is a row of shares. Training moves one "
+        "towards the other: a small Transformer learns a sentence while you wait.",
+        "steps=10",
+    ),
+    "label-smoothing": Entry(
+        LEARNING,
+        "A target that is not too sure",
+        "A little of the target is taken from the right word and spread over the others: the loss then has a lowest "
+        "point, and scores do not grow for ever.",
+        "smoothing=0.3",
+    ),
+    "noam": Entry(
+        LEARNING,
+        "A learning rate that rises and falls",
+        "The Transformer paper's schedule: a straight rise, then one over the root of the step; wide models take "
+        "smaller steps.",
+        "width=1024",
+    ),
+    "beam-search": Entry(
+        LEARNING,
+        "Several sentences at once",
+        "A beam keeps the likeliest beginnings open instead of one, and so finds sentences that begin badly and end "
+        "well. Every branch is one that the search of this package took.",
+        "beam=2",
+        ("transformer",),
     ),
 }
 

@@ -100,7 +100,7 @@ def _through_both(page: Page, sentence: str, paths: list[str]) -> None:
         raise ConfigError("sentence: expected some words, got none")
     if paths and len(paths) != 2:
         raise ConfigError(f"models: expected two runs, got {len(paths)}")
-    seen = [looked(path, sentence) for path in paths or trained()]
+    seen = [looked(path, sentence) for path in paths or trained(["rnnsearch", "transformer"])]
     names = [
         f"{i}: {kind}" if seen[0].kind == seen[1].kind else kind for i, kind in enumerate((s.kind for s in seen), 1)
     ]

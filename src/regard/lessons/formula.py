@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 
-WIDE = "\u2003"
-"""the space between two formulas on a line"""
+WIDE, THIN = "\u2003", "\u2009"
+"""the spaces between two formulas on a line, and behind a function"""
 SIGNS = {
     "sum": "Σ",
     "prod": "Π",
@@ -35,7 +35,9 @@ SIGNS = {
     "beta": "β",
     "gamma": "γ",
     "delta": "δ",
+    "epsilon": "ε",
     "lambda": "λ",
+    "pi": "π",
     "rho": "ρ",
     "sigma": "σ",
     "theta": "θ",
@@ -46,7 +48,7 @@ SIGNS = {
     "}": "}",
     ",": " ",
 }
-FUNCTIONS = ("tanh", "softmax", "exp", "log", "diag", "relu", "max", "cos", "sin", "det", "argmax", "rot")
+FUNCTIONS = ("tanh", "softmax", "exp", "log", "diag", "relu", "max", "min", "cos", "sin", "det", "argmax", "rot")
 OVER = {"bar": "\u0304", "tilde": "\u0303", "hat": "\u0302", "overrightarrow": "\u20d7", "overleftarrow": "\u20d6"}
 """Accents as combining characters."""
 DRAWN = {"bar": "¯", "tilde": "~", "hat": "^", "overrightarrow": "→", "overleftarrow": "←"}
@@ -64,7 +66,7 @@ class Node:
     """
 
     kind: str
-    """row, name, number, sign, space, function, text, fraction, root, over or script"""
+    """row, group, name, number, sign, space, function, text, fraction, root, over or script"""
     text: str = ""
     parts: tuple[Node | None, ...] = ()
 
@@ -199,10 +201,12 @@ def _mathml(node: Node | None) -> str:
         return "<mrow></mrow>"
     if node.kind == "script":
         return _scripts(*node.parts)
-    inner = "".join(_mathml(part) for part in node.parts)
+    inner = "".join(_mathml(part) for part in (_grouped(node.parts) if node.kind == "row" else node.parts))
     match node.kind:
         case "row":
             return inner if len(node.parts) == 1 else f"<mrow>{inner}</mrow>"
+        case "group":
+            return f"<mrow>{inner}</mrow>"
         case "fraction":
             return f"<mfrac>{inner}</mfrac>"
         case "root":
@@ -210,9 +214,31 @@ def _mathml(node: Node | None) -> str:
         case "over":
             return f'<mover accent="true">{inner}<mo>{DRAWN[node.text]}</mo></mover>'
         case "space":
-            return '<mspace width="1em"/>' if node.text == WIDE else ""
+            return {WIDE: '<mspace width="1em"/>', THIN: '<mspace width="0.2em"/>'}.get(node.text, "")
     tag = {"name": "mi", "function": "mi", "number": "mn", "text": "mtext"}.get(node.kind, "mo")
-    return f"<{tag}>{escape(node.text).replace('-', '−')}</{tag}>"
+    text = escape(node.text)
+    if tag == "mtext":  # a browser drops spaces at the ends
+        text = re.sub("^ | $", "\u00a0", text)
+    return f"<{tag}>{text if tag == 'mtext' else text.replace('-', '−')}</{tag}>"
+
+
+def _grouped(parts: tuple[Node | None, ...]) -> list[Node | None]:
+    """Brackets with what is inside as one part, so that they grow with it alone; a space behind a function stays."""
+    open_: list[list[Node | None]] = [[]]
+    for part in parts:
+        sign = part.parts[0] if part and part.kind == "script" else part
+        is_sign = sign is not None and sign.kind == "sign"
+        before = open_[-1][-1] if open_[-1] else None
+        if is_sign and sign is part and sign.text in ("(", "["):  # type: ignore[union-attr]
+            open_.append([part])
+        elif is_sign and sign.text in (")", "]") and len(open_) > 1:  # type: ignore[union-attr]
+            closed = Node("group", parts=(*open_.pop(), sign))
+            open_[-1].append(closed if sign is part else Node("script", parts=(closed, *part.parts[1:])))  # type: ignore[union-attr]
+        elif part and part.kind == "space" and part.text == " " and before and before.kind == "function":
+            open_[-1].append(Node("space", THIN))
+        else:
+            open_[-1].append(part)
+    return [part for group in open_ for part in group]
 
 
 def _scripts(base: Node | None, low: Node | None, high: Node | None) -> str:

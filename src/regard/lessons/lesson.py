@@ -12,6 +12,9 @@ from regard.lessons.formula import mathml, plain
 FORMAT = "lesson/1"
 Data = Any
 """A number, a text, or lists of them in lists: what JSON holds."""
+Look = Literal["numbers", "weights", "signed", "arcs", "line", "log", "tree"]
+"""As it is; as shares of one; as colours on both sides of 0; as arcs between words; as a curve, also on a logarithmic
+axis; as the tree of a search, whose rows say: the row before, the word, its log-probability, what became of it."""
 
 
 def shape(data: Data) -> tuple[int, ...]:
@@ -41,8 +44,8 @@ class Value:
     """of an axis: {"source": ["je", "suis"]}"""
     symbol: str = ""
     """how a formula writes it, in TeX; empty: as its name"""
-    look: Literal["numbers", "weights", "log"] = "numbers"
-    """how it is best drawn: as it is, as shares of one, or as a curve on a logarithmic axis"""
+    look: Look = "numbers"
+    """how it is best drawn"""
 
     def __post_init__(self) -> None:
         sizes = shape(self.data)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor
 
-from regard.lessons.lesson import Check, Data, Step, Value
+from regard.lessons.lesson import Check, Data, Look, Step, Value
 from regard.lessons.plan import Work
 
 
@@ -34,7 +34,7 @@ class Page:
         axes: str = "",
         symbol: str = "",
         labels: Mapping[str, list[str]] | None = None,
-        look: Literal["numbers", "weights", "log"] = "numbers",
+        look: Look = "numbers",
     ) -> Value:
         """A result: a tensor, or plain data; axes are named in one text, "target source"."""
         plain = data.tolist() if isinstance(data, Tensor) else data

@@ -8,10 +8,11 @@ import math
 from rich.console import Console
 from rich.text import Text
 
-from regard.lessons.blocks import GAP, NAME, RESULT, Block, content, drawn, flow, folded, heat, written
+from regard.lessons.blocks import GAP, NAME, RESULT, Block, content, drawn, flow, heat
 from regard.lessons.contents import CONTENTS
+from regard.lessons.figures import brief, folded
 from regard.lessons.formula import plain
-from regard.lessons.lesson import Check, Data, Given, Lesson, Step, Value, shape
+from regard.lessons.lesson import Check, Given, Lesson, Step, Value, shape
 from regard.look.terminal import Colour
 
 WIDEST, NARROWEST = 100, 32
@@ -88,7 +89,7 @@ def _input(given: Given, names: int, column: int, width: int, colour: Colour) ->
     if given.choices:
         about += f" ({' or '.join(given.choices)})"
     if given.changed:
-        about += f"; yours, the lesson has {_brief(given.default)}"
+        about += f"; yours, the lesson has {brief(given.default)}"
     room = width - name.width - column - SPACE
     if shown.width <= column:
         filled = Block.of([*shown.lines[:-1], Text.assemble(shown.lines[-1], " " * (column - shown.width))])
@@ -122,7 +123,8 @@ def _step(number: int, step: Step, width: int, colour: Colour, shown: set[str], 
 def _operand(value: Value, width: int, colour: Colour, shown: set[str]) -> Block:
     """What goes in; a large one that was shown before is only named."""
     sides = shape(value.data)
-    if value.name in shown and (math.prod(sides) > AGAIN[len(sides)] or value.look == "log"):
+    picture = value.look in ("signed", "line", "log", "tree")
+    if value.name in shown and (picture or math.prod(sides) > AGAIN[len(sides)]):
         return Block.of([Text.assemble((value.sign, NAME), (f" ({' x '.join(map(str, sides))}, above)", "dim"))])
     return drawn(value, width, colour)
 
@@ -135,8 +137,8 @@ def _result(value: Value, width: int, colour: Colour, before: dict[str, Value]) 
     block = drawn(value, width, colour, style, "→ ")
     if was is None or not changed:
         return block
-    brief = f"(the lesson has {_brief(was.data)})"
-    note = [Text(line, "dim") for line in folded(brief if len(brief) <= 60 else "(changed)", width - 4)]
+    told = f"(the lesson has {brief(was.data)})"
+    note = [Text(line, "dim") for line in folded(told if len(told) <= 60 else "(changed)", width - 4)]
     if block.width + SPACE + max(line.cell_len for line in note) <= width:
         return block.beside(Block.of(note), SPACE)
     return Block.of([*block.lines, *(Text.assemble("    ", line) for line in note)])
@@ -165,18 +167,9 @@ def _judged(check: Check, changed: bool) -> tuple[str, str, str]:
     if check.kind == "agreement":
         said = f"{check.about}: {'equal' if check.difference == 0 else f'{check.difference:.1e} apart'}"
         return ("✓", said, AGREES) if check.holds else ("✗", said, "bold red")
-    found, expected = _brief(check.found), _brief(check.expected)
+    found, expected = brief(check.found), brief(check.expected)
     if check.holds:
         return "✓", f"{check.about}: {expected}", AGREES
     if changed:
         return "·", f"{check.about}: {found}; the lesson has {expected}", YOURS
     return "✗", f"{check.about}: {found}, and the lesson has {expected}", "bold red"
-
-
-def _brief(data: Data) -> str:
-    """A value in one line."""
-    if not isinstance(data, list):
-        return f'"{data}"' if isinstance(data, str) else written([data])[0]
-    if data and isinstance(data[0], list):
-        return f"[{' '.join(map(_brief, data))}]"
-    return f"[{'  '.join(written(data))}]" if data else "nothing"

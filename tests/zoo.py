@@ -8,18 +8,22 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from regard.models.base import EncoderDecoder
+from regard.models import ReaderConfig
+from regard.models.base import Classifier, EncoderDecoder, Tagger
 from regard.models.convolution import ConvolutionConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.gpt import GPTConfig
 from regard.models.luong import LuongConfig
 from regard.models.mixed import DecoderConfig, EncoderConfig, MixedConfig
+from regard.models.mlp import MLPConfig
+from regard.models.recurrent import RecurrentConfig
 from regard.models.rnnlm import RNNLMConfig
 from regard.models.rnnsearch import RNNsearchConfig
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.transformer import TransformerConfig
 from regard.sequence import SOS, Rows, Tokens
-from regard.spaces import Gaussian, Words
+from regard.spaces import Classes, Gaussian, Vectors, Words
+from regard.tasks.pools import pool_of
 
 V, D = 8, 16
 words = Words(V)
@@ -103,6 +107,40 @@ REAL = {
 }
 """Models of real-valued sequences: what is said is no word, so the laws of searches are not theirs."""
 
+C = 3
+POOLS = ("last", "mean", "max", "first")
+READING: dict[str, ReaderConfig] = {
+    "lstm": RecurrentConfig(width=D, dropout=0.1),
+    "gru-deep": RecurrentConfig(cell="gru", layers=2, width=D, dropout=0.1),
+    "tanh": RecurrentConfig(cell="tanh", width=D, bidirectional=False, dropout=0.1),
+    "relu": RecurrentConfig(cell="relu", width=D, dropout=0.1),
+    "convolution": ConvolutionConfig(layers=2, width=D),
+    "transformer": _transformer(norm="pre"),
+    "transformer-learned": _transformer(layers=1, positions="learned"),
+    "mlp": MLPConfig(layers=2, width=D, dropout=0.1),
+}
+"""One of every kind that can read for a head."""
+
+
+def classifier(name: str, pool: str) -> Classifier:
+    """One answer for a whole text."""
+    encoder = READING[name].build_encoder(words)
+    return Classifier(encoder, pool_of(pool, encoder), Classes(C), encoder.width)
+
+
+def tagger(name: str, table: int = 0) -> Tagger:
+    """One answer a place; with `table`, from word vectors of another width."""
+    encoder = READING[name].build_encoder(Vectors(V, table=table) if table else words)
+    return Tagger(encoder, Classes(C), encoder.width)
+
+
+READERS: dict[str, Callable[[], Classifier | Tagger]] = {
+    **{f"{name} {pool}": (lambda n=name, p=pool: classifier(n, p)) for name in READING for pool in POOLS},
+    **{f"{name} each": (lambda n=name: tagger(n)) for name in READING},
+    "lstm vectors": lambda: tagger("lstm", table=5),
+}
+"""Every reader with every head: what answers for a whole text, and what answers at each place."""
+
 TARGET = Tokens.full(torch.tensor([[SOS, 4, 5, 6, 7], [SOS, 7, 6, 5, 4], [SOS, 4, 4, 4, 4]]))
 RAGGED = Tokens.of([[SOS, 4, 5, 6, 3], [SOS, 7, 3], [SOS, 3]])
 SERIES = replace(RAGGED, data=torch.linspace(-1, 1, 30).view(3, 5, 2))
@@ -112,6 +150,11 @@ SERIES = replace(RAGGED, data=torch.linspace(-1, 1, 30).view(3, 5, 2))
 def build(name: str) -> EncoderDecoder:
     torch.manual_seed(0)
     return (ZOO | REAL)[name].make().eval()
+
+
+def reader(name: str) -> Classifier | Tagger:
+    torch.manual_seed(0)
+    return READERS[name]().eval()
 
 
 def alone(rows: Rows, i: int) -> Rows:

@@ -108,6 +108,30 @@ class Words(Classes):
         return _Smoothed.apply(out_NC, wanted_N, self.smoothing)
 
 
+@dataclass(frozen=True)
+class Vectors(Words):
+    """The vocabulary, each word with a vector of `table` numbers that is then brought to a model's width.
+
+    Word vectors of one's own have the width that they have.
+
+    >>> Vectors(7, table=3).embed(4)
+    Sequential(
+      (0): Embedding(7, 3)
+      (1): Linear(in_features=3, out_features=4, bias=False)
+    )
+    """
+
+    table: int = 50
+
+    def embed(self, width: int) -> nn.Module:
+        embedding = super().embed(self.table)
+        return embedding if width == self.table else nn.Sequential(embedding, nn.Linear(self.table, width, bias=False))
+
+    def tie(self, embed: nn.Module, head: nn.Module) -> None:
+        """Nothing: what goes in and what comes out may differ in width."""
+        return
+
+
 class _Smoothed(torch.autograd.Function):
     """Cross-entropy against 1 - e on the wanted word and e spread over all words but <PAD> (Szegedy et al. 2016).
 
@@ -161,6 +185,10 @@ class Values(Space):
         return out_NC
 
 
+SHARPEST = -7.0
+"""The log deviation below which no doubt falls: numbers that repeat exactly would make it fall for ever."""
+
+
 class Gaussian(Values):
     """Real numbers, each with its own doubt: the head gives mean and log deviation.
 
@@ -171,16 +199,50 @@ class Gaussian(Values):
     def head(self, width: int) -> nn.Module:
         return nn.Linear(width, 2 * self.features)
 
+    @staticmethod
+    def parts(out_NC: Tensor) -> tuple[Tensor, Tensor]:
+        """The middle of each prediction, and the logarithm of its doubt."""
+        middle_NF, log_NF = out_NC.chunk(2, -1)
+        return middle_NF, log_NF.clamp(min=SHARPEST)
+
     def loss(self, out_NC: Tensor, wanted_N: Tensor) -> Tensor:
-        mean_NF, log_NF = out_NC.chunk(2, -1)
+        mean_NF, log_NF = self.parts(out_NC)
         return (((wanted_N - mean_NF) / log_NF.exp()).square() / 2 + log_NF + math.log(2 * math.pi) / 2).sum()
 
     def next(self, out_NC: Tensor) -> Tensor:
         return out_NC.chunk(2, -1)[0]
 
     def draw(self, out_NC: Tensor, generator: torch.Generator) -> Tensor:
-        mean_NF, log_NF = out_NC.chunk(2, -1)
+        mean_NF, log_NF = self.parts(out_NC)
         return mean_NF + log_NF.exp() * torch.randn(mean_NF.shape, generator=generator, dtype=mean_NF.dtype)
+
+
+class Medians(Values):
+    """Real numbers, one point each: absolute error, so that a stray value counts no more than it is off.
+
+    >>> Medians(1).loss(torch.zeros(2, 1), torch.full((2, 1), 3.0))
+    tensor(6.)
+    """
+
+    def loss(self, out_NC: Tensor, wanted_N: Tensor) -> Tensor:
+        return F.l1_loss(out_NC, wanted_N, reduction="sum")
+
+
+class Laplace(Gaussian):
+    """Real numbers, each with its own doubt, and stray values now and then: the head gives median and log scale.
+
+    >>> Laplace(1).loss(torch.tensor([[3.0, 0.0]]), torch.tensor([[5.0]]))
+    tensor(2.6931)
+    """
+
+    def loss(self, out_NC: Tensor, wanted_N: Tensor) -> Tensor:
+        median_NF, log_NF = self.parts(out_NC)
+        return ((wanted_N - median_NF).abs() / log_NF.exp() + log_NF + math.log(2)).sum()
+
+    def draw(self, out_NC: Tensor, generator: torch.Generator) -> Tensor:
+        median_NF, log_NF = self.parts(out_NC)
+        half_NF = torch.rand(median_NF.shape, generator=generator, dtype=median_NF.dtype) - 0.5
+        return median_NF - log_NF.exp() * half_NF.sign() * torch.log1p(-2 * half_NF.abs())
 
 
 class Compass(nn.Module):

@@ -117,6 +117,29 @@ def test_pictures_and_data_are_written(writer, say, tmp_path, view, suffix):
     assert text.startswith("<svg") if suffix == "svg" else json.loads(text)["name"]
 
 
+@pytest.mark.parametrize("view", ["states", "gradients"])
+def test_a_view_is_written_as_pixels(writer, say, tmp_path, monkeypatch, view):
+    monkeypatch.setattr("regard.look.picture.has_fonts", lambda: True)  # without fonts the cells are drawn alone
+    path = tmp_path / "a.png"
+    assert say("look", writer, "The sea", "--view", view, "-o", path).out == f"{path}\n"
+    data = path.read_bytes()
+    assert data.startswith(b"\x89PNG") and data.endswith(b"IEND\xaeB`\x82")
+
+
+def test_all_of_a_pass_is_written_as_one_page(writer, trained, say, tmp_path):
+    path = tmp_path / "a.html"
+    told = say("look", trained, "je suis", "-o", path)
+    assert (told.code, told.out) == (0, f"{path}\n")
+    header = json.loads(path.read_text(encoding="utf-8").split('id="trace-header">')[1].split("</script>")[0])
+    assert header["text"] == "je suis" and told.err == f"je suis -> {header['answer']}\n"
+    assert header["model"]["name"] == str(trained) and header["left"] == []
+    assert "".join(word["token"] for word in header["sequences"]["source"]).endswith("<EOS>")
+    assert say("look", writer, "The sea", "-o", path).code == 0  # no attention to look at, and still a page
+    header = json.loads(path.read_text(encoding="utf-8").split('id="trace-header">')[1].split("</script>")[0])
+    assert [word["token"] for word in header["sequences"]["read"]] == list("The sea")
+    assert all("read" in tensor["sides"].values() for tensor in header["tensors"])
+
+
 def test_everything_that_was_seen_can_be_kept(writer, say, tmp_path):
     path = tmp_path / "a.safetensors"
     say("look", writer, "The sea", "--view", "states", "-o", path)
@@ -135,7 +158,7 @@ def test_everything_that_was_seen_can_be_kept(writer, say, tmp_path):
         (
             ["--view", "gradients", "-o", "a.safetensors"],
             2,
-            "-o a.safetensors: expected a name that ends in .svg, .json",
+            "-o a.safetensors: expected a name that ends in .svg, .png, .json",
         ),
         (
             ["--view", "gradients", "--against", "runs/none"],

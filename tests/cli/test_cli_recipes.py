@@ -65,7 +65,7 @@ def test_config_explain_tells_type_default_and_choices(say):
     )
     assert "one of wu, power" in say("config", "explain", "decode.penalty").out
     layers = say("config", "explain", "model.layers").out
-    assert "model.layers (transformer): " in layers and "model.layers (gpt): " in layers
+    assert "model.layers (transformer): " in layers and "model.layers (gpt, to translate or generate): " in layers
     section = json.loads(say("config", "explain", "decode", "--json").out)
     assert {"key": "decode.beam", "default": 4}.items() <= section[0].items()
 
@@ -75,7 +75,7 @@ def test_config_explain_tells_type_default_and_choices(say):
     [
         ("train.clp", 'there is no setting "train.clp"; did you mean train.clip or train.keep or train.compile?'),
         ("beam", 'there is no setting "beam"; did you mean decode.beam?'),
-        ("zzz", 'there is no setting "zzz"; there are data, model, task, filter, text, train, decode, seed'),
+        ("zzz", 'there is no setting "zzz"; there are data, model, task, filter, text, train, decode, seed, vectors'),
     ],
 )
 def test_config_explain_guesses_what_was_meant(say, key, message):

@@ -96,7 +96,7 @@ def test_look_writes_pictures_and_data(trained, say, tmp_path):
     [
         (["--head", "7"], 2, "head: decoder.layers.0.cross.weights has the heads 0 to 1, got 7"),
         (["--layer", "3"], 2, "layer: the layers of that attention are 0, got 3"),
-        (["-o", "a.bmp"], 2, "-o a.bmp: expected a name that ends in .svg, .json, .safetensors"),
+        (["-o", "a.bmp"], 2, "-o a.bmp: expected a name that ends in .svg, .png, .json, .html, .safetensors"),
         (["-o", "/proc/none/a.svg"], 74, "/proc/none/a.svg: cannot be written (No such file or directory)"),
     ],
 )

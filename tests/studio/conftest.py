@@ -57,10 +57,14 @@ def found_browser():
 
 
 def pytest_collection_modifyitems(config, items):
-    """Without a browser there is nothing to drive; where everything must be tested, that is a failure."""
-    if found_browser() or os.environ.get("CI"):
+    """Without a browser there is nothing to drive, without a font nothing to draw; where everything must be tested,
+    that is a failure."""
+    from regard.look.picture import has_fonts
+
+    if os.environ.get("CI"):
         return
-    needing = [item for item in items if "browser" in getattr(item, "fixturenames", ())]
+    there = {"browser": found_browser() is not None, "fonts": has_fonts()}
+    needing = [i for i in items if any(name in getattr(i, "fixturenames", ()) for name in there if not there[name])]
     config.hook.pytest_deselected(items=needing)
     items[:] = [item for item in items if item not in needing]
 
@@ -162,6 +166,13 @@ def empty(tmp_path):
     """A studio with no model."""
     with serving(tmp_path / "runs", tmp_path / "cache") as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def fonts():
+    from regard.look.picture import has_fonts
+
+    assert has_fonts(), "no usual font was found: install Noto Sans (Debian: fonts-noto-core)"
 
 
 @pytest.fixture(scope="session")

@@ -6,10 +6,9 @@ import torch
 
 from regard.decode import DecodeConfig, search
 from regard.look import Recording
+from regard.look.condense import sequences
 from regard.look.states import is_state
 from regard.sequence import SOS, Tokens
-from regard.studio.condense import condensed, sequences
-from regard.studio.header import header
 from regard.trace import record, scene, tap
 from zoo import ZOO, alone, build, sharpen, words
 
@@ -34,13 +33,13 @@ def recorded(name, beam=3):
 @pytest.mark.parametrize("name", ZOO)
 def test_every_name_becomes_one_tensor_whose_axes_wear_words_that_fit(name):
     recording, said, _, source = recorded(name)
-    short = condensed(recording)
+    short = recording.condensed()
     assert [r.name for r in short.records] == [seen.name for seen in recording.names()]
-    told = sequences(recording)
+    told = sequences(recording.records, recording.spell)
     assert told["target"] == [[f"w{i}" for i in said]]
     assert told["read"] == [[f"w{i}" for i in [SOS, *said[:-1]]]]
     assert ("source" in told) == bool(source.data.shape[1])
-    for tensor in header(short, recording)["tensors"]:
+    for tensor in short.header(recording)["tensors"]:
         assert len(tensor["axes"]) == len(tensor["shape"])
         for axis, whose in tensor["sides"].items():
             assert tensor["shape"][tensor["axes"].index(axis)] == len(told[whose][0])
@@ -53,10 +52,10 @@ def test_logits_are_those_of_one_plain_pass_over_the_answer(name):
     recording, said, model, source = recorded(name)
     with torch.no_grad():
         plain = model.readout(model(source, Tokens.of([[SOS, *said[:-1]]])))[0]
-    shown = condensed(recording).find("logits")[0].data[0]
+    shown = recording.condensed().find("logits")[0].data[0]
     assert shown.shape == plain.shape
     torch.testing.assert_close(shown, plain, atol=1e-4, rtol=1e-4)
-    steps = header(condensed(recording), recording)["steps"]
+    steps = recording.condensed().header(recording)["steps"]
     assert [step["chosen"]["id"] for step in steps] == said
     for step, logs in zip(steps, plain.log_softmax(-1), strict=True):
         assert step["log"] == pytest.approx(float(logs[step["chosen"]["id"]]), abs=1e-4)
@@ -66,7 +65,7 @@ def test_logits_are_those_of_one_plain_pass_over_the_answer(name):
 @pytest.mark.parametrize("name", ZOO)
 def test_attention_and_states_are_the_same_before_and_after(name):
     recording, *_ = recorded(name)
-    short = condensed(recording)
+    short = recording.condensed()
     for seen in recording.names():
         if seen.name.endswith("weights"):
             heads = short.find(seen.name)[0].data.shape[1]
@@ -83,7 +82,7 @@ def test_attention_and_states_are_the_same_before_and_after(name):
 @pytest.mark.parametrize("name", ["transformer", "seq2seq", "rnnsearch", "gpt"])
 def test_a_condensed_trace_survives_its_file(name, tmp_path):
     recording, *_ = recorded(name)
-    short = condensed(recording)
+    short = recording.condensed()
     short.save(tmp_path / "a.safetensors")
     again = Recording.load(tmp_path / "a.safetensors")
     for before, after in zip(short.records, again.records, strict=True):
@@ -94,7 +93,7 @@ def test_a_condensed_trace_survives_its_file(name, tmp_path):
 @pytest.mark.parametrize("name", ["transformer", "gnmt", "gpt"])
 def test_the_tree_of_a_beam_holds_the_answer_and_says_why_others_were_left(name):
     recording, said, model, source = recorded(name)
-    nodes = header(condensed(recording), recording)["beam"]
+    nodes = recording.condensed().header(recording)["beam"]
     chosen = [node for node in nodes if node["chosen"]]
     assert [node["token"] for node in chosen] == [f"w{i}" for i in said]
     with torch.no_grad():
@@ -111,11 +110,11 @@ def test_the_tree_of_a_beam_holds_the_answer_and_says_why_others_were_left(name)
 
 def test_a_greedy_search_has_a_tree_without_branches():
     recording, said, *_ = recorded("transformer", beam=1)
-    nodes = header(condensed(recording), recording)["beam"]
+    nodes = recording.condensed().header(recording)["beam"]
     assert [node["token"] for node in nodes] == [f"w{i}" for i in said]
     assert all(node["chosen"] for node in nodes)
 
 
 def test_the_vocabulary_of_the_zoo_is_what_the_headers_best_are_from():
     recording, *_ = recorded("transformer")
-    assert all(len(step["best"]) == words.size for step in header(condensed(recording), recording)["steps"])
+    assert all(len(step["best"]) == words.size for step in recording.condensed().header(recording)["steps"])

@@ -22,6 +22,20 @@ WRAPPERS = ("{}", " {}", "a {} b", "{0}{0}", "«{}»", "{}\u200d", "1{}", "{}…
 DRAWN = "script, iframe, img, base, style, meta, a[href^='http://evil'], [onerror], [onload]"
 
 
+def everywhere(server):
+    """The addresses of every screen: the tabs of a trace and of a changed one, a line-up, a training, the start."""
+    trace, other = server.trace("transformer", TEXT, beam=4), server.trace("rnnsearch", TEXT)
+    change = {"kind": "head", "tensor": "decoder.layers.1.cross.weights", "head": 1}
+    changed = server.post(f"/api/v1/traces/{trace['id']}/fork", {"change": change}).table
+    return [
+        "#/",
+        *(f"#/t/{trace['id']}?tab={tab}" for tab in TABS),
+        f"#/t/{changed['id']}?tab=attention&head=1&mode=change",
+        f"#/compare?t={trace['id']},{other['id']}",
+        f"#/runs/{server.models()['transformer']}",
+    ]
+
+
 def hostile_header(header, texts):
     """A trace whose words, model, text and answer are the given texts."""
     words = [{"token": text, "shown": text} for text in texts]
@@ -101,15 +115,11 @@ def test_a_keyboard_alone_goes_everywhere(page, server):
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_nothing_is_wider_than_the_screen(browser, server, size, theme):
-    trace = server.trace("transformer", TEXT, beam=4)
     width, height = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
     page = context.new_page()
     try:
-        for address in (
-            "#/",
-            *(f"#/t/{trace['id']}?tab={tab}" for tab in TABS),
-        ):
+        for address in everywhere(server):
             go(page, server, address)
             assert page.evaluate("document.documentElement.dataset.theme") == theme
             assert page.evaluate("document.documentElement.scrollWidth") <= width, address
@@ -118,11 +128,7 @@ def test_nothing_is_wider_than_the_screen(browser, server, size, theme):
 
 
 def test_every_control_has_a_name(page, server):
-    trace = server.trace("transformer", TEXT, beam=4)
-    for address in (
-        "#/",
-        *(f"#/t/{trace['id']}?tab={tab}" for tab in TABS),
-    ):
+    for address in everywhere(server):
         go(page, server, address)
         nameless = page.evaluate(
             """() => [...document.querySelectorAll("button, input, select, a, [role=button], [role=img]")]

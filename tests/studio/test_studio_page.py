@@ -71,10 +71,8 @@ def test_attention_on_the_page_is_the_models(page, server, folder, name):
 
 @pytest.mark.parametrize("name", ["transformer", "seq2seq", "rnnsearch"])
 def test_fifty_numbers_of_any_tensor_are_the_models(page, server, folder, name):
-    from regard.studio.condense import condensed
-
     trace, draw = server.trace(name, TEXT), random.Random(7)
-    records = {r.name: r.data[0].numpy() for r in condensed(seen(folder, name)).records}
+    records = {r.name: r.data[0].numpy() for r in seen(folder, name).condensed().records}
     compared = 0
     go(page, server, f"#/t/{trace['id']}?tab=numbers")
     for tensor in draw.sample(trace["tensors"], 10):
@@ -114,9 +112,9 @@ def test_explanations_compute_what_the_model_recorded(page, server):
         for tensor, place in asked.items():
             off = page.evaluate(
                 f"""async () => {{
-                    const {{ Trace }} = await import("/page/api.js");
+                    const {{ openTrace }} = await import("/page/api.js");
                     const {{ explain }} = await import("/page/explain.js");
-                    const trace = await Trace.open("{trace["id"]}");
+                    const trace = await openTrace("{trace["id"]}");
                     const value = (await trace.tensor("{tensor}")).at({{ {place} }});
                     return Math.abs((await explain(trace, "{tensor}", {{ {place} }})).computed - value);
                 }}"""
@@ -136,7 +134,7 @@ def test_probabilities_in_the_table_follow_the_sliders_as_the_decoder_would(page
     best = trace["steps"][1]["best"]
     assert len(rows) == 20
     for row, candidate in zip(rows, best, strict=False):
-        _, logit, plain, _, after, _ = row.locator("td").all_inner_texts()
+        _, logit, plain, _, after, *_ = row.locator("td").all_inner_texts()
         assert shows(logit, candidate["logit"])
         assert shows(plain, float(log[0, candidate["id"]].exp()))
         expected = float(kept[candidate["id"]])

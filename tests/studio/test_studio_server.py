@@ -97,7 +97,16 @@ def test_exports_hold_the_same_numbers(server, trace, tmp_path):
     assert (
         regard.Recording.load(tmp_path / "a.safetensors").attention(name, head=1).weights.tolist() == whole[1].tolist()
     )
-    assert server.get(f"{base}?format=svg&tensor={name}&head=1").body.startswith(b"<svg")
+    svg = server.get(f"{base}?format=svg&tensor={name}&head=1").body
+    assert (
+        svg.startswith(b"<svg")
+        and svg.decode() == regard.Recording.load(tmp_path / "a.safetensors").attention(name, head=1).svg()
+    )
+
+
+def test_a_picture_of_pixels_is_sent(server, trace, fonts):
+    said = server.get(f"/api/v1/traces/{trace['id']}/export?format=png&tensor=decoder.layers.0.cross.weights&head=1")
+    assert said.headers["content-type"] == "image/png" and said.body.startswith(b"\x89PNG")
 
 
 def test_scores_that_are_not_there_are_null_in_json_and_empty_in_csv(server, trace):
@@ -280,36 +289,6 @@ def test_json_never_holds_what_is_no_json(server, trace):
         raise AssertionError(name)
 
     json.loads(server.get(f"/api/v1/traces/{trace['id']}").body, parse_constant=refuse)
-
-
-def test_a_head_that_is_switched_off_weighs_nothing_and_only_in_its_fork(server, trace):
-    name = "decoder.layers.1.cross.weights"
-    said = server.post(f"/api/v1/traces/{trace['id']}/fork", {"ablate": {"tensor": name, "head": 2}})
-    assert said.status == 201, said.body
-    fork = said.table
-    assert fork["fork"] == {"of": trace["id"], "answer": trace["answer"], "off": [[name, 2]]}
-    weights = numbers(server, fork, name)
-    assert not weights[2].any() and weights[[0, 1, 3]].sum(-1) == pytest.approx(1, abs=1e-5)
-    assert not numbers(server, fork, "decoder.layers.1.cross.context")[2].any()
-    np.testing.assert_array_equal(numbers(server, fork, "encoder.residual"), numbers(server, trace, "encoder.residual"))
-    again = server.post(f"/api/v1/traces/{fork['id']}/fork", {"ablate": {"tensor": name, "head": 0}}).table
-    assert again["fork"]["off"] == [[name, 2], [name, 0]] and again["fork"]["of"] == trace["id"]
-    assert server.trace("transformer", TEXT, beam=2)["answer"] == trace["answer"]
-
-
-@pytest.mark.parametrize(
-    ("ablate", "message"),
-    [
-        ({"tensor": "decoder.layers.1.cross.weights", "head": 4}, "head: there are 0 to 3, got 4"),
-        ({"tensor": "decoder.layers.1.cross.weights", "head": -1}, "head: there are 0 to 3, got -1"),
-        ({"tensor": "logits", "head": 0}, "logits has no heads"),
-        ({"tensor": "x", "head": 0}, "this trace has no tensor called 'x'"),
-        ({"head": 0}, "ablate: expected an object with tensor and head"),
-    ],
-)
-def test_what_cannot_be_switched_off_is_told(server, trace, ablate, message):
-    said = server.post(f"/api/v1/traces/{trace['id']}/fork", {"ablate": ablate})
-    assert said.error["message"] == message
 
 
 def test_a_training_is_told_as_it_goes_on_and_anew_when_it_was_rewritten(server, folder):

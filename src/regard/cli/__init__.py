@@ -17,10 +17,13 @@ from click.shell_completion import shell_complete
 
 import regard
 from regard.cli.averaging import average
+from regard.cli.classifying import classify
 from regard.cli.comparing import compare
 from regard.cli.completing import completion
 from regard.cli.examining import doctor
+from regard.cli.forecasting import forecast
 from regard.cli.generating import generate
+from regard.cli.labelling import label
 from regard.cli.lesson import lesson
 from regard.cli.listing import runs
 from regard.cli.looking import look
@@ -69,6 +72,9 @@ for verb in (
     evaluate,
     translate,
     generate,
+    classify,
+    label,
+    forecast,
     look,
     studio,
     compare,

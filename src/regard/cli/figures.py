@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-TITLES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "f1": "F1"}
+TITLES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "f1": "F1", "mae": "MAE", "rmse": "RMSE", "mase": "MASE"}
 """What a score is called where its name is not it."""
 DIGITS = {"bleu": 1, "chrf": 1, "ter": 1, "ppl": 1, "accuracy": 1, "f1": 1}
 """Digits after the point; all others have 3."""

@@ -13,8 +13,8 @@ from regard.cli.console import Console, Stages
 from regard.cli.manners import json_option, polite, print_json
 from regard.errors import ConfigError
 
-TRAINED = "evolution-of-attention"
-"""The lesson that needs models which have learnt something."""
+TWO = "evolution-of-attention"
+"""The lesson that looks into two models."""
 
 
 @click.command(short_help="Worked examples, number by number.")
@@ -37,7 +37,7 @@ def lesson(
       regard lesson rnn
       regard lesson attention "y=[1,0,0]" --step 7
     """
-    from regard.lessons.contents import CONTENTS, plan, teach
+    from regard.lessons.contents import CONTENTS, find, plan, teach
     from regard.lessons.plan import parse
 
     if name is None:
@@ -45,12 +45,12 @@ def lesson(
         return
     changes: dict[str, Any] = dict(parse(inputs))
     if models is not None:
-        if name != TRAINED:
-            raise ConfigError(f'--models is for the lesson "{TRAINED}", not for "{name}"')
+        if name != TWO:
+            raise ConfigError(f'--models is for the lesson "{TWO}", not for "{name}"')
         changes["models"] = list(models)
-    if name == TRAINED and "models" not in changes:
+    if find(name).needs and not {"model", "models"} & set(changes):
         plan(name).resolve(changes)  # what is wrong with the inputs is said before anything is trained
-        _train()
+        _train(find(name).needs)
     taught = teach(name, changes)
     if step is not None and not 1 <= step <= len(taught.steps):
         raise ConfigError(f'--step: the lesson "{name}" has the steps 1 to {len(taught.steps)}, got {step}')
@@ -62,7 +62,7 @@ def lesson(
     from regard.look.terminal import colours
 
     # what a change did is seen beside the lecture's numbers
-    usual = teach(name) if taught.changed and "models" not in taught.changed else None
+    usual = teach(name) if taught.changed and not {"model", "models"} & set(taught.changed) else None
     colour = colours(os.environ, sys.stdout.isatty())
     click.echo(text(taught, shutil.get_terminal_size().columns, colour, usual, step), nl=False, color=True)
 
@@ -77,12 +77,12 @@ def _list() -> None:
         click.echo(click.style(line, bold=True) if title else line, color=True)
 
 
-def _train() -> None:
+def _train(kinds: tuple[str, ...]) -> None:
     """What the lesson looks into, unless it is there already."""
     from regard.lessons.trained import missing, trained
 
-    if wanted := missing():
+    if wanted := missing(kinds):
         console = Console.of_verb()
-        console.say(f" {' and '.join(wanted)}: trained now on the built-in phrases, once; less than a minute each")
+        console.say(f" {' and '.join(wanted)}: trained now on built-in sentences, once; less than a minute each")
         with Stages(console) as stages:
-            trained(stages)
+            trained(kinds, stages)

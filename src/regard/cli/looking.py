@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
     from regard.jobs import Model
     from regard.look import DecayView, GradientsView, Recording
 
-WRITTEN = (".svg", ".json", ".safetensors")
-VIEWS = ("attention", "states", "gradients")
+PICTURES = (".svg", ".png", ".json")
+"""what every view can be written as"""
+WRITTEN = (*PICTURES, ".html", ".safetensors")
+"""and what a whole pass can"""
+VIEWS = ("attention", "states", "gradients", "saliency")
 INITIAL = "initial"
 """What --against calls the models as they were before they were trained; a run of that name is ./initial."""
 
@@ -63,7 +67,10 @@ class Wish:
         for flag, view, given in wishes:
             if given and self.view != view:
                 raise ConfigError(f"{flag} belongs to --view {view}, and the view is {self.view}")
-        endings = WRITTEN[:2] if self.view == "gradients" else WRITTEN
+        for flag, value in (("--layer", self.layer), ("--name", self.name)):
+            if value is not None and self.view == "saliency":
+                raise ConfigError(f"{flag} belongs to the other views: saliency is that of what was read")
+        endings = PICTURES if self.view in ("gradients", "saliency") else WRITTEN
         if self.output is not None and self.output.suffix not in endings:
             raise ConfigError(f"-o {self.output}: expected a name that ends in {', '.join(endings)}")
         self.units()
@@ -97,7 +104,12 @@ class Wish:
     metavar="RUN",
     help="Of gradients: another run, or initial: before training. May be repeated.",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="A file: .svg, .json, or .safetensors for all.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="A file: .svg, .png or .json of the view; .html or .safetensors of all.",
+)
 @json_option
 @polite()
 def look(
@@ -119,12 +131,13 @@ def look(
     states      what each unit held after each word: hidden state, cell, gates, or the residual stream
     gradients   how much each word's loss depends on the state at each word; with --against how that fades
                 with distance, one curve a model
+    saliency    what each word did for the label, the tags or the forecast: gradient times input
 
     A translator translates the text; a language model reads it as it is.
 
     \b
     Examples:
-      regard look runs/demo "je suis étudiant" --layer 0 --head 2 -o attention.svg
+      regard look runs/demo "je suis étudiant" --layer 0 --head 2 -o attention.png
       regard look runs/rnn "To be, or not" --view gradients --against runs/lstm --against initial
     """
     wish = Wish(view, layer, head, name, unit, against, output)
@@ -135,11 +148,18 @@ def look(
     if wish.view == "gradients":
         _show(_gradients(run, model, text, wish), wish.output, as_json)
         return
+    if wish.view == "saliency":
+        _show(model.saliency(text), wish.output, as_json)
+        return
     with model.record() as trace:
         said = model.observe(text)
     if said != text:
         Console.of_verb().say(f"{text} -> {said}")
-    _show(_seen(trace, wish), wish.output, as_json, trace)
+    if wish.output is None or wish.output.suffix in PICTURES:
+        _show(_seen(trace, wish), wish.output, as_json)
+    else:
+        told = {"text": text, "answer": said, "model": {"id": "", "name": str(run)}}
+        _keep(trace, wish.output, wish.view, told)
 
 
 def _seen(trace: Recording, wish: Wish) -> View:
@@ -167,16 +187,31 @@ def _gradients(run: Path, model: Model, text: str, wish: Wish) -> GradientsView 
     return DecayView(tuple(curves))
 
 
-def _show(view: View, output: Path | None, as_json: bool, trace: Recording | None = None) -> None:
+def _show(view: View, output: Path | None, as_json: bool) -> None:
     if output is None:
         print_json(view.to_dict()) if as_json else click.echo(view.text(), color=True)
         return
+    if output.suffix == ".png":
+        from regard.look.picture import png
+
+        drawn = png(view.svg())
+    else:
+        drawn = (view.svg() if output.suffix == ".svg" else json.dumps(view.to_dict(), ensure_ascii=False)).encode()
+    _write(output, lambda: output.write_bytes(drawn))
+
+
+def _keep(trace: Recording, output: Path, view: str, told: dict[str, Any]) -> None:
+    """All that was seen, as a page or as tensors."""
+    if output.suffix == ".safetensors":
+        _write(output, lambda: trace.save(output))
+    else:
+        whole = trace.html(told, f"tab={view}").encode()
+        _write(output, lambda: output.write_bytes(whole))
+
+
+def _write(output: Path, act: Callable[[], object]) -> None:
     try:
-        if output.suffix == ".safetensors" and trace is not None:
-            trace.save(output)
-        else:
-            drawn = view.svg() if output.suffix == ".svg" else json.dumps(view.to_dict(), ensure_ascii=False)
-            output.write_text(drawn, encoding="utf-8")
+        act()
     except OSError as error:
         raise OutputError(f"{output}: cannot be written ({error.strerror})") from None
     click.echo(str(output))

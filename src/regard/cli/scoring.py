@@ -62,13 +62,14 @@ def evaluate(
         found = model.evaluate(Asked((data, *more) if data else (), split, beam), stages)
     if as_json:
         scores = [asdict(score) for score in found.scores]
-        print_json({"run": str(run), "data": found.data, "step": model.step, "scores": scores})
+        told = {"run": str(run), "data": found.data, "step": model.step, "scores": scores}
+        print_json({**told, "detail": dict(found.detail)} if found.detail else told)
     else:
-        click.echo(table(run, model.step, found.data, found.scores))
+        click.echo("\n".join([table(run, model.step, found.data, found.scores, found.unit), *found.told]))
     check_minimum(found.scores, wanted)
 
 
-def table(run: Path, step: int, name: str, scores: Sequence[Score]) -> str:
+def table(run: Path, step: int, name: str, scores: Sequence[Score], unit: str = "sentences") -> str:
     """The scores for people; the loss is the logarithm of the perplexity.
 
     >>> from regard.score import Score
@@ -76,7 +77,7 @@ def table(run: Path, step: int, name: str, scores: Sequence[Score]) -> str:
     runs/a at step 1,000 on test, 1,000 sentences
     BLEU         27.30  (95 %: 26.40 to 28.20)    nrefs:1
     """
-    lines = [f"{run} at step {step:,} on {name}, {scores[0].n:,} sentences"]
+    lines = [f"{run} at step {step:,} on {name}, {scores[0].n:,} {unit}"]
     for score in scores:
         interval = f"(95 %: {score.low:.2f} to {score.high:.2f})"
         loss = f"loss {math.log(score.value):.3f}, " if score.name == "perplexity" else ""

@@ -23,7 +23,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar, get_args, get_type_hints
 
@@ -31,7 +31,7 @@ from torch import Tensor, nn
 
 from regard import config
 from regard.errors import ConfigError
-from regard.look import Reading, Recording
+from regard.look import Reading, Recording, Saliency
 from regard.models import PRESETS, ModelConfig
 from regard.models.base import parameters
 from regard.nn.inference import prepare
@@ -129,6 +129,12 @@ class Evaluation:
     """one a sentence, where sentences are what is scored: for paired tests and scores by length"""
     seconds: float | None = None
     """how long the answers took; None: there are none, or they were not timed"""
+    told: Sequence[str] = ()
+    """what else was found, in lines for people: a confusion matrix, scores by tag or by column"""
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    """the same as plain JSON"""
+    unit: str = "sentences"
+    """what was scored, so many of them"""
 
 
 class Recipe(ABC):
@@ -269,6 +275,13 @@ class Model(ABC):
     def reading(self, text: str) -> Reading:
         """A text as it would be read in training, with what is wanted after each token: for losses and gradients."""
         raise ConfigError(f"a model that was trained to {self.recipe.kind()} has no gradients to look at")
+
+    def saliency(self, text: str) -> Saliency:
+        """What an answer hung on: for a job that gives one answer for a text, or one for each of its places."""
+        raise ConfigError(
+            f"a model that was trained to {self.recipe.kind()} has no one answer that could hang on words; "
+            "look at its attention or its gradients"
+        )
 
     def initial(self) -> nn.Module:
         """The network as it was before it learnt anything."""

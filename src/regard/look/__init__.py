@@ -5,6 +5,7 @@ from regard.look.decay import Decay, DecayView
 from regard.look.gradients import GradientsView, gradients_through_time
 from regard.look.reading import Reading
 from regard.look.recording import Recording, Seen
+from regard.look.saliency import Saliency
 from regard.look.states import StatesView
 from regard.look.sweeps import forget_sweep, spectral_sweep
 from regard.look.tokens import shown
@@ -19,6 +20,7 @@ __all__ = [
     "GradientsView",
     "Reading",
     "Recording",
+    "Saliency",
     "Seen",
     "StatesView",
     "forget_sweep",

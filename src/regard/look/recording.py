@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from regard.errors import ConfigError, ModelError
-from regard.look import archive, states, steps
+from regard.look import archive, condense, header, html, states, steps
 from regard.look.states import StatesView
+from regard.look.terminal import Colour
 from regard.look.tokens import visible
 from regard.look.views import AttentionGrid, AttentionView
 from regard.trace import Record, Trace
@@ -118,6 +120,32 @@ class Recording:
         """
         return states.view(self.records, self.spell, (name, layer), units, (row, said))
 
+    def condensed(self) -> Recording:
+        """What led to the answer for the first sentence, and nothing else: one record a name."""
+        return Recording(Trace(records=condense.condensed(self.records, self.spell)), self.spell)
+
+    def header(self, whole: Recording | None = None) -> dict[str, Any]:
+        """Of a condensed recording all that is small, as JSON; `whole` has the hypotheses that were left behind too."""
+        return header.header(self.records, (whole or self).records, self.spell)
+
+    def html(self, told: Mapping[str, Any] | None = None, opened: str = "", room: int = html.ROOM) -> str:
+        """The studio's page of the first sentence as one HTML text that needs no server.
+
+        `told` has what else is known: text, answer, model as {"name": ...}; `opened` is what is shown first, such as
+        "tab=states"; `room`: bytes of numbers that it may hold.
+        """
+        short = self.condensed()
+        facts = short.header(self)
+        said = {side: "".join(word["token"] for word in row).strip() for side, row in facts["sequences"].items()}
+        given = {"text": said.get("source", said.get("read", "")), "answer": said.get("target", said.get("read", ""))}
+        return html.page({"id": "alone", "fork": None, **given, **(told or {}), **facts}, short.records, opened, room)
+
+    def text(self, width: int | None = None, colour: Colour | None = None) -> str:
+        """In characters: the last attention, or states where nobody looks, or what there is."""
+        if any(map(_is_attention, self.records)):
+            return self.attention().text(width, colour)
+        return self.states().text(width, colour) if any(map(states.is_state, self.records)) else repr(self)
+
     def save(self, path: Path | str) -> None:
         """Write everything into one .safetensors file that needs no model to be read."""
         archive.write(Path(path), self.records, self.spell)
@@ -181,10 +209,21 @@ class Recording:
             drawn = self.attention().svg()
         elif any(map(states.is_state, self.records)):
             drawn = self.states().svg()
+        # where frames are not shown, such as on a page that prints notebooks, the picture still is
         return (
-            f"<div>{drawn}<details><summary>{escape(repr(self))}</summary><table><thead><tr>{head}</tr></thead>"
-            f"<tbody>{lines}</tbody></table></details></div>"
+            f"<div>{self._frame()}<details><summary>{escape(repr(self))}</summary>{drawn}<table><thead><tr>{head}</tr>"
+            f"</thead><tbody>{lines}</tbody></table></details></div>"
         )
+
+    def _frame(self) -> str:
+        """The page in a frame; nothing of records that nobody could join."""
+        try:
+            return html.framed(self.html(room=html.SMALL))
+        except (ModelError, ConfigError, ValueError, LookupError):
+            return ""
+
+    def __str__(self) -> str:
+        return self.text()
 
     def __repr__(self) -> str:
         return f"Recording({len(self.records)} records, {len(self.names())} names)"

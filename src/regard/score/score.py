@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FALLING = frozenset({"ter", "perplexity", "ppl", "loss", "bits"})
+FALLING = frozenset({"ter", "perplexity", "ppl", "loss", "bits", "ece", "mae", "rmse", "mase"})
 """Scores that get better as they fall; all others get better as they rise."""
 
 

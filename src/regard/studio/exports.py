@@ -9,17 +9,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 
 from regard.errors import RegardError
-from regard.look import Recording
-from regard.studio.header import sides as sides_of
+from regard.look import Recording, html
+from regard.look.header import sides as sides_of
+from regard.look.picture import png
 from regard.studio.refusal import Refusal
 from regard.studio.slices import cut
 from regard.trace import Record
 
-FORMATS = ("json", "csv", "safetensors", "svg")
+FORMATS = ("html", "json", "csv", "safetensors", "svg", "png")
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,16 @@ def _nested(numbers: np.ndarray) -> Any:
     return nested.tolist()
 
 
-def as_svg(recording: Recording, name: str | None, head: int | None) -> File:
-    """The picture of one attention."""
+def as_html(header: Mapping[str, Any], recording: Recording, opened: Mapping[str, str]) -> File:
+    """The page of a trace as one file, open at what is chosen."""
+    return File(html.page(header, recording.records, urlencode(opened)).encode(), "text/html", "trace.html")
+
+
+def as_picture(recording: Recording, name: str | None, head: int | None, kind: str) -> File:
+    """One attention as SVG or PNG."""
     try:
         view = recording.attention(name, head=head)
+        content = png(view.svg()) if kind == "png" else view.svg().encode()
     except RegardError as error:
-        raise Refusal(422, "no-picture", str(error), "choose attention weights") from None
-    return File(view.svg().encode(), "image/svg+xml", f"{view.name}.svg")
+        raise Refusal(422, "no-picture", str(error), "choose attention weights, or another format") from None
+    return File(content, "image/png" if kind == "png" else "image/svg+xml", f"{view.name}.{kind}")

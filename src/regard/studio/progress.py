@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 BLOCK = 2 << 20
 """bytes of a file that one answer tells; whoever wants more asks again"""
+TAIL = 1 << 16
+"""bytes at the end of a file in which its last line is looked for"""
 SAMPLES = 40
 """lines of samples that are told, the last ones"""
 
@@ -47,6 +50,34 @@ def samples(run: Path) -> list[dict[str, Any]]:
     except OSError:
         return []
     return [row for line in lines if (row := _row(line)) is not None]
+
+
+def silent(run: Path) -> float | None:
+    """Seconds since a training last wrote how it goes; None: it never did.
+
+    >>> silent(Path("nowhere")) is None
+    True
+    """
+    try:
+        return round(max(0.0, time.time() - (run / "metrics.jsonl").stat().st_mtime), 1)
+    except OSError:
+        return None
+
+
+def over(run: Path) -> bool:
+    """Whether the last thing that a training wrote is that it ended.
+
+    >>> over(Path("nowhere"))
+    False
+    """
+    try:
+        with (run / "metrics.jsonl").open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
+            lines = file.read().splitlines()
+    except OSError:
+        return False
+    row = _row(lines[-1]) if lines else None
+    return row is not None and row.get("event") == "ended"
 
 
 def _row(line: bytes) -> dict[str, Any] | None:

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 import regard
+from regard import config
 from regard.errors import RegardError
-from regard.look import shown
-from regard.studio import example
-from regard.studio.condense import condensed
+from regard.look import Recording, shown
+from regard.look.steps import ANSWER
+from regard.studio import example, whatif
 from regard.studio.exports import tensor_of
-from regard.studio.header import header
-from regard.studio.library import Library
+from regard.studio.library import Entry, Library
+from regard.studio.moved import moved
 from regard.studio.refusal import Refusal
+from regard.studio.rereading import reread
 from regard.studio.shelf import Kept, Shelf
+from regard.studio.whatif import (
+    Change,
+    HeadOff,
+    NoMask,
+    NoPositions,
+    RowWritten,
+    TokenSaid,
+    acting,
+    last_said,
+    replacing,
+)
 
 CHARACTERS, TOKENS, BEAM = 2000, 256, 16
 """the longest text in characters, in tokens, and the widest beam"""
@@ -32,15 +43,15 @@ MEMORY = 2.0
 """gigabytes that the recording of one pass may take while it is made"""
 EXAMPLE = "example"
 """the number of the built-in trace"""
-OFF = 64
-"""heads that may be switched off at once"""
+CHANGES = 64
+"""changes of one trace"""
 
 
 @dataclass(frozen=True)
 class Wish:
     """A pass that somebody wants to see.
 
-    >>> Wish("ab12", "je suis").off
+    >>> Wish("ab12", "je suis").changes
     ()
     """
 
@@ -48,10 +59,10 @@ class Wish:
     text: str
     beam: int | None = None
     """None: as the model was told when it was trained"""
-    off: tuple[tuple[str, int], ...] = ()
-    """heads that are switched off: (name of their weights, number)"""
-    fork: Mapping[str, Any] | None = None
-    """what it is compared with"""
+    changes: tuple[Change, ...] = ()
+    """what if"""
+    of: Kept | None = None
+    """the trace of the model as it is, with which a changed one is compared"""
 
 
 class Studio:
@@ -109,52 +120,53 @@ class Studio:
             raise Refusal(413, "too-much", message, "shorten the text, or choose a smaller beam")
         with self._one_at_a_time():
             model = self.library.open(entry)
-            began = time.perf_counter()
-            try:
-                with searching(model, wish.beam), model.record(changes(wish.off)) as recording:
-                    answer = model.answer(wish.text)
-            except RegardError as error:
-                raise Refusal(422, "not-answered", str(error), "try another text or another model") from None
-            told = {
-                "model": {"id": entry.id, "name": entry.name},
-                "text": wish.text,
-                "answer": answer,
-                "made": datetime.now(UTC).isoformat(timespec="seconds"),
-                "seconds": round(time.perf_counter() - began, 4),
-                "decode": {"beam": wish.beam},
-                "fork": wish.fork,
-            }
-            kept = condensed(recording)
-            return self.shelf.put(kept, told | header(kept, recording), number)
+            if wish.of is not None and wish.of.header["model"].get("step") != model.step:
+                # it was trained on meanwhile: what is compared must have the same weights
+                wish = replace(wish, of=self._made(entry, model, Wish(wish.model, wish.text, wish.beam)))
+            return self._made(entry, model, wish, number)
 
-    def fork(self, number: str, name: str, head: int) -> Kept:
-        """The same text through the same model with one head more switched off."""
+    def _made(self, entry: Entry, model: regard.Model, wish: Wish, number: str | None = None) -> Kept:
+        """One pass, kept."""
+        began = time.perf_counter()
+        try:
+            recording, answer = passed(model, wish)
+        except RegardError as error:
+            raise Refusal(422, "not-answered", str(error), "try another text or another model") from None
+        kept = recording.condensed()
+        told = {
+            "model": {"id": entry.id, "name": entry.name, "step": model.step},
+            "text": wish.text,
+            "answer": answer,
+            "made": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seconds": round(time.perf_counter() - began, 4),
+            "decode": {"beam": wish.beam},
+            "can": whatif.possible(model, kept),
+            "fork": forked(wish, kept),
+        }
+        return self.shelf.put(kept, told | kept.header(recording), number)
+
+    def fork(self, number: str, change: Change) -> Kept:
+        """The same text through the same model with one thing more changed."""
         kept = self.shelf.get(number)
-        record, before = tensor_of(kept.recording, name), kept.header
-        if not name.endswith("weights") or "head" not in record.axes:
-            raise Refusal(422, "bad-request", f"{name[:80]} has no heads", "choose attention weights")
-        heads = record.data.shape[record.axes.index("head")]
-        if not 0 <= head < heads:
-            raise Refusal(422, "bad-request", f"head: there are 0 to {heads - 1}, got {head}", "choose one of them")
-        old = before.get("fork") or {"of": number, "answer": before["answer"], "off": []}
-        off = [*old["off"], *([] if [name, head] in old["off"] else [[name, head]])]
-        if len(off) > OFF:
-            raise Refusal(422, "bad-request", f"at most {OFF} heads can be switched off", "begin with the first trace")
-        heads_off = tuple((str(name), int(head)) for name, head in off)
-        return self.trace(
-            Wish(before["model"]["id"], before["text"], before["decode"]["beam"], heads_off, {**old, "off": off})
-        )
+        before, change = kept.header, checked_change(kept, change)
+        old = before.get("fork")
+        changes = (*(whatif.read(table) for table in (old["changes"] if old else ())), change)
+        if len(changes) > CHANGES:
+            raise Refusal(422, "bad-request", f"at most {CHANGES} things can be changed", "begin with the first trace")
+        root = self.shelf.get(old["of"]) if old else kept
+        wish = Wish(before["model"]["id"], before["text"], before["decode"]["beam"], changes, root)
+        return self.trace(wish)
 
     def gradients(self, number: str, name: str | None) -> dict[str, Any]:
         """How much each word's loss depends on the state at each word, in the text that a trace is of."""
         before = self.shelf.get(number).header
         if before.get("fork"):
-            raise Refusal(422, "no-gradients", "heads are switched off in this trace", "go back to the model as it is")
+            raise Refusal(422, "no-gradients", "something was changed in this trace", "go back to the model as it is")
         entry = self.library.entry(before["model"]["id"])
         with self._one_at_a_time():
             model = self.library.open(entry)
             try:
-                with searching(model, before["decode"]["beam"]):
+                with acting(model, before["decode"]["beam"], ()):
                     reading = model.reading(before["text"])
                 return reading.gradients(model.module, name).to_dict()
             except RegardError as error:
@@ -193,42 +205,66 @@ def appetite(recipe: Mapping[str, Any], tokens: int, beam: int | None) -> float:
     return 16 * places**2 * rows * model.get("width", 512) * model.get("layers", 6) / 1e9
 
 
-@contextmanager
-def searching(model: regard.Model, beam: int | None) -> Iterator[None]:
-    """The same model, for a moment with another beam; one pass runs at a time, so nobody else sees it."""
-    before: Any = model.recipe
-    if beam is None:
-        yield
-        return
-    if "decode" not in {field.name for field in fields(before)}:
-        raise Refusal(422, "no-beam", "this model does not search", "leave the beam as trained")
-    model.recipe = replace(before, decode=replace(before.decode, beam=beam))
-    try:
-        yield
-    finally:
-        model.recipe = before
+def passed(model: regard.Model, wish: Wish) -> tuple[Recording, str]:
+    """What a model does with a text, as somebody wants to see it, and its answer."""
+    with acting(model, wish.beam, wish.changes):
+        with model.record(replacing(wish.changes)) as recording:
+            answer = model.answer(wish.text)
+        if any(isinstance(change, NoMask) for change in wish.changes):
+            recording = reread(model, wish.text, recording, replacing(wish.changes))
+    said, wanted = [int(i) for record in recording.find(ANSWER)[:1] for i in record.data[0]], last_said(wish.changes)
+    if wanted is not None and said[wanted.step : wanted.step + 1] != [wanted.id]:  # such as <EOS> before the shortest
+        told = f"{wanted.shown!r} cannot be said there: the rules of the search forbid it"
+        raise Refusal(422, "not-said", told, "choose another word")
+    return recording, answer
 
 
-def changes(off: Sequence[tuple[str, int]]) -> dict[str, Callable[[Tensor], Tensor]]:
-    """What a pass goes on with where heads are switched off: weights of 0.
+def forked(wish: Wish, kept: Recording) -> dict[str, Any] | None:
+    """What a trace was forked from, what was changed, and what moved; None: nothing was changed."""
+    if wish.of is None:
+        return None
+    before = wish.of.header
+    return {
+        "of": before["id"],
+        "answer": before["answer"],
+        "log": sum(step["log"] for step in before["steps"]) if before["steps"] else None,
+        "changes": [config.plain(change) for change in wish.changes],
+        **moved(wish.of.recording, kept),
+    }
 
-    >>> import torch
-    >>> changes([("cross.weights", 1)])["cross.weights"](torch.ones(1, 2, 1, 1)).flatten().tolist()
-    [1.0, 0.0]
-    """
-    heads: dict[str, list[int]] = {}
-    for name, head in off:
-        heads.setdefault(name, []).append(head)
 
-    def silenced(which: list[int]) -> Callable[[Tensor], Tensor]:
-        def change(weights_NHTL: Tensor) -> Tensor:
-            changed = weights_NHTL.clone()
-            changed[:, which] = 0.0
-            return changed
+def checked_change(kept: Kept, change: Change) -> Change:
+    """A change that this trace can have, with all that is needed to make it."""
+    header = kept.header
+    match change:
+        case HeadOff() | RowWritten():
+            record = tensor_of(kept.recording, change.tensor)
+            if not change.tensor.endswith("weights") or record.axes != whatif.WEIGHTS:
+                raise Refusal(422, "bad-request", f"{change.tensor[:80]} has no heads", "choose attention weights")
+            heads, queries, keys = record.data.shape[1:]
+            _within("head", change.head, heads)
+            if isinstance(change, RowWritten):
+                _within("query", change.query, queries)
+                scores = kept.recording.find(f"{change.tensor.removesuffix('weights')}scores")
+                whatif.check_row(change, keys, scores[0].data[0, change.head, change.query] if scores else None)
+        case TokenSaid():
+            _within("step", change.step, len(header["steps"]))
+            step = header["steps"][change.step]
+            word = next((w for w in (step["chosen"], *step["best"]) if w["id"] == change.id), None)
+            if word is None:
+                told = f"id: expected one of the {len(step['best'])} best of this step, got {change.id}"
+                raise Refusal(422, "bad-request", told, "choose one of the list")
+            before = tuple(said["chosen"]["id"] for said in header["steps"][: change.step])
+            return replace(change, shown=word["shown"], before=before)
+        case NoPositions() | NoMask() if change.kind not in header.get("can", ()):
+            what = "positions" if isinstance(change, NoPositions) else "mask"
+            raise Refusal(422, "bad-request", f"this model has no {what}", "choose another change")
+    return change
 
-        return change
 
-    return {name: silenced(which) for name, which in heads.items()}
+def _within(name: str, value: int, size: int) -> None:
+    if not 0 <= value < size:
+        raise Refusal(422, "bad-request", f"{name}: there are 0 to {size - 1}, got {value}", "choose one of them")
 
 
 def checked(text: str) -> str:

@@ -1,19 +1,11 @@
 // @ts-check
 /** What the page asks its own server; nobody else is ever asked. */
+import { Refused } from "./refused.js";
 import { Tensor } from "./tensor.js";
+import { Trace } from "./trace.js";
 
-/** @typedef {import("./types.js").Header} Header */
+/** @typedef {import("./trace.js").Source} Source */
 /** @typedef {import("./types.js").Description} Description */
-
-/** A request that was refused: a code for us, a message and a way out for the reader. */
-export class Refused extends Error {
-  /** @param {string} code @param {string} message @param {string} hint */
-  constructor(code, message, hint) {
-    super(message);
-    this.code = code;
-    this.hint = hint;
-  }
-}
 
 /** @param {string} path @param {RequestInit} [options] */
 async function ask(path, options) {
@@ -44,68 +36,42 @@ export async function post(path, table) {
   return (await ask(path, options)).json();
 }
 
-/** A trace: its header, and its tensors as they are asked for. */
-export class Trace {
-  /** @param {Header} header */
-  constructor(header) {
-    this.header = header;
-    /** @type {Map<string, Description>} */
-    this.descriptions = new Map(header.tensors.map((tensor) => [tensor.name, tensor]));
-    /** @type {Map<string, Promise<Tensor>>} */
-    this.asked = new Map();
+/**
+ * The numbers of a trace as this server has them.
+ * @implements {Source}
+ */
+export class Served {
+  /** @param {string} path where the trace is, under /api/v1 */
+  constructor(path) {
+    this.path = path;
+    this.live = path.startsWith("traces/");
   }
 
-  /** @param {string} number */
-  static async open(number) {
-    return new Trace(await get(`traces/${encodeURIComponent(number)}`));
-  }
-
-  /** @param {string} name */
-  has(name) {
-    return this.descriptions.has(name);
-  }
-
-  /** @param {string} name @returns {Description} */
-  describe(name) {
-    const found = this.descriptions.get(name);
-    if (!found)
-      throw new Refused("unknown-tensor", `This trace has no tensor called ${name}.`, "Pick one of the list.");
-    return found;
-  }
-
-  /** The words along an axis; null if it wears none. @param {string} name @param {string} axis */
-  words(name, axis) {
-    const { sides, names } = this.describe(name);
-    if (names[axis]) return names[axis].map((text) => ({ token: text, shown: text }));
-    return sides[axis] ? this.header.sequences[sides[axis]] : null;
-  }
-
-  /** @param {string} name @param {string} [slice] such as "head:2,query:0-9" @returns {Promise<Tensor>} */
-  tensor(name, slice = "") {
-    const key = `${name}?${slice}`;
-    let found = this.asked.get(key);
-    if (!found) {
-      found = this.fetch(name, slice);
-      this.asked.set(key, found);
-      found.catch(() => this.asked.delete(key));
-    }
-    return found;
-  }
-
-  /** @param {string} name @param {string} slice */
-  async fetch(name, slice) {
-    const { dtype } = this.describe(name);
-    const path = `traces/${encodeURIComponent(this.header.id)}/tensors/${encodeURIComponent(name)}`;
+  /** @param {Description} description @param {string} slice @returns {Promise<Tensor>} */
+  async tensor(description, slice) {
+    const path = `${this.path}/tensors/${encodeURIComponent(description.name)}`;
     const answer = await ask(slice ? `${path}?slice=${encodeURIComponent(slice)}` : path);
     const split = (/** @type {string} */ text) => (text ? text.split(",") : []);
     const axes = split(answer.headers.get("x-axes") ?? "");
     const shape = split(answer.headers.get("x-shape") ?? "").map(Number);
     const bytes = await answer.arrayBuffer();
-    return new Tensor(axes, shape, dtype === "f4" ? new Float32Array(bytes) : new Int32Array(bytes));
+    return new Tensor(axes, shape, description.dtype === "f4" ? new Float32Array(bytes) : new Int32Array(bytes));
   }
 
   /** Where a file of this trace is. @param {Record<string, string>} query */
   file(query) {
-    return `/api/v1/traces/${encodeURIComponent(this.header.id)}/export?${new URLSearchParams(query)}`;
+    return `/api/v1/${this.path}/export?${new URLSearchParams(query)}`;
   }
+}
+
+/** @param {string} number @returns {Promise<Trace>} */
+export async function openTrace(number) {
+  const path = `traces/${encodeURIComponent(number)}`;
+  return new Trace(await get(path), new Served(path));
+}
+
+/** What a training made of its probe at a step. @param {string} run @param {number} step @returns {Promise<Trace>} */
+export async function openProbe(run, step) {
+  const path = `runs/${encodeURIComponent(run)}/probe/${step}`;
+  return new Trace(await get(path), new Served(path));
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** Who looked at whom: one head as a matrix, the same as lines, and all heads. One selection for all three. */
 import { h, replace, segments } from "./dom.js";
-import { grid, heads } from "./heads.js";
+import { Grid, heads } from "./heads.js";
 import { tell } from "./notice.js";
 import { OneHead } from "./onehead.js";
 
@@ -66,7 +66,7 @@ function everyHead(context, all) {
   /** @param {string} order */
   function draw(order) {
     const sorted = order === "layer" ? all : [...all].sort((a, b) => a.spread - b.spread);
-    const found = grid(sorted, chosen(), (tensor, head) => selection.set({ tensor, head }));
+    const found = new Grid(sorted, chosen(), (tensor, head) => selection.set({ tensor, head }));
     const orders = segments("Order", options, order, (value) => {
       drawn = draw(value);
     });

@@ -11,65 +11,73 @@ const MOST = 360;
 /** @param {string} title @param {Line[]} lines */
 export function chart(title, lines) {
   const given = lines.filter((line) => line.points.length);
-  const all = given.flatMap((line) => line.points);
+  const last = given.map((line) => `${line.name} ${told(line.points[line.points.length - 1][1])}`);
+  const readout = h("output", { class: "readout muted" }, last.join(", "));
+  return h(
+    "figure",
+    { class: "card chart-card" },
+    h("h2", {}, title),
+    given.length ? picture(title, given, readout) : h("p", { class: "muted" }, "Nothing yet."),
+    readout,
+  );
+}
+
+/** @param {string} title @param {Line[]} lines @param {HTMLElement} readout */
+function picture(title, lines, readout) {
+  const all = lines.flatMap((line) => line.points);
   const [x0, x1] = ends(all.map(([x]) => x));
   const [y0, y1] = ends(all.map(([, y]) => y));
   const x = (/** @type {number} */ step) => LEFT + ((step - x0) / (x1 - x0 || 1)) * (WIDE - LEFT - 8);
   const y = (/** @type {number} */ value) => TALL - BELOW - ((value - y0) / (y1 - y0 || 1)) * (TALL - BELOW - 8);
-  const told = h(
-    "output",
-    { class: "readout muted" },
-    given.map((line) => `${line.name} ${shown(line.points[line.points.length - 1][1])}`).join(", "),
-  );
   const mark = svg("line", { class: "mark", y1: 8, y2: TALL - BELOW, visibility: "hidden" });
-  const drawn = given.map((line) =>
-    line.dots
-      ? svg(
-          "g",
-          {},
-          ...line.points.map(([step, value]) =>
-            svg("circle", { cx: x(step), cy: y(value), r: 3, class: `dot ${line.role}` }),
-          ),
-        )
-      : svg("polyline", {
-          class: `curve ${line.role}`,
-          points: thinned(line.points)
-            .map(([step, value]) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`)
-            .join(" "),
-        }),
+  /** @param {MouseEvent} event */
+  const point = (event) => {
+    const box = node.getBoundingClientRect();
+    const step = x0 + ((((event.clientX - box.left) / box.width) * WIDE - LEFT) / (WIDE - LEFT - 8)) * (x1 - x0);
+    const near = lines.map((line) => ({ line, point: nearest(line.points, step) }));
+    mark.setAttribute("visibility", "visible");
+    mark.setAttribute("x1", String(x(near[0].point[0])));
+    mark.setAttribute("x2", String(x(near[0].point[0])));
+    replace(readout, near.map(({ line, point }) => `step ${point[0]}: ${line.name} ${told(point[1])}`).join(", "));
+  };
+  const spoken = lines.map(
+    ({ name, points }) => `${name} from ${told(points[0][1])} to ${told(points[points.length - 1][1])}`,
   );
-  const picture = svg(
+  const node = svg(
     "svg",
     {
       viewBox: `0 0 ${WIDE} ${TALL}`,
       role: "img",
       class: "chart",
-      "aria-label": `${title} from step ${x0} to ${x1}: ${given.map((line) => `${line.name} from ${shown(line.points[0][1])} to ${shown(line.points[line.points.length - 1][1])}`).join("; ")}`,
-      onmousemove: (/** @type {MouseEvent} */ event) => {
-        const box = picture.getBoundingClientRect();
-        const step = x0 + ((((event.clientX - box.left) / box.width) * WIDE - LEFT) / (WIDE - LEFT - 8)) * (x1 - x0);
-        const near = given.map((line) => ({ line, point: nearest(line.points, step) }));
-        mark.setAttribute("visibility", "visible");
-        mark.setAttribute("x1", String(x(near[0].point[0])));
-        mark.setAttribute("x2", String(x(near[0].point[0])));
-        replace(told, near.map(({ line, point }) => `step ${point[0]}: ${line.name} ${shown(point[1])}`).join(", "));
-      },
+      "aria-label": `${title} from step ${x0} to ${x1}: ${spoken.join("; ")}`,
+      onmousemove: point,
     },
     svg("line", { class: "axis", x1: LEFT, x2: WIDE - 8, y1: TALL - BELOW, y2: TALL - BELOW }),
     svg("text", { class: "tick", x: LEFT - 4, y: 14, "text-anchor": "end" }, brief(y1)),
     svg("text", { class: "tick", x: LEFT - 4, y: TALL - BELOW, "text-anchor": "end" }, brief(y0)),
     svg("text", { class: "tick", x: LEFT, y: TALL - 6 }, String(x0)),
     svg("text", { class: "tick", x: WIDE - 8, y: TALL - 6, "text-anchor": "end" }, String(x1)),
-    ...drawn,
+    ...lines.map((line) => drawn(line, x, y)),
     mark,
   );
-  return h(
-    "figure",
-    { class: "card chart-card" },
-    h("h2", {}, title),
-    given.length ? picture : h("p", { class: "muted" }, "Nothing yet."),
-    told,
-  );
+  return node;
+}
+
+/** @param {Line} line @param {(step: number) => number} x @param {(value: number) => number} y */
+function drawn(line, x, y) {
+  if (line.dots) {
+    const dot = (/** @type {[number, number]} */ [step, value]) =>
+      svg("circle", { cx: x(step), cy: y(value), r: 3, class: `dot ${line.role}` });
+    return svg("g", {}, ...line.points.map(dot));
+  }
+  const points = thinned(line.points).map(([step, value]) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`);
+  return svg("polyline", { class: `curve ${line.role}`, points: points.join(" ") });
+}
+
+/** @param {number} value */
+function told(value) {
+  if (Math.abs(value) < 100) return shown(value);
+  return value.toLocaleString("en", { maximumFractionDigits: Math.abs(value) < 1000 ? 1 : 0 });
 }
 
 /** @param {number[]} numbers */

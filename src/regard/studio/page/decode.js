@@ -5,204 +5,219 @@ import { beamTree } from "./beam.js";
 import { css, ink, rgb } from "./colour.js";
 import { h, replace, word } from "./dom.js";
 import { shown } from "./format.js";
+import { tell } from "./notice.js";
 import { filtered, softmax, warmed } from "./probability.js";
+import { table } from "./table.js";
+import { fork } from "./whatif.js";
 
 /** @typedef {import("./inspector.js").Context} Context */
+/** @typedef {import("./types.js").Candidate} Candidate */
+/** @typedef {import("./probability.js").Rules} Rules */
 
-const SHOWN = 20;
+const [SHOWN, TICK] = [20, 900];
+
+/** Whether there are steps to follow. @param {import("./trace.js").Trace} trace */
+export function saidByWords(trace) {
+  return trace.header.steps.length > 0 && trace.has("logits");
+}
 
 /** @param {Context} context */
 export async function decodeTab(context) {
-  const { trace, selection } = context;
-  const steps = trace.header.steps;
-  if (!steps.length)
-    return h("p", { class: "empty" }, "This model says nothing word by word, so there are no steps to follow.");
-  const rules = { temperature: 1, topK: 0, topP: 1, minP: 0 };
-  const across = attentions(trace.header)
-    .filter((tensor) => tensor.sides.key === "source" && tensor.sides.query !== "source")
-    .pop();
-  const looking = across ? (await trace.tensor(across.name)).mean("head") : null;
-  const bar = h("div", { class: "row transport", role: "group", "aria-label": "Steps" });
-  const sentence = h("section", { class: "card" });
-  const tableHolder = h("section", { class: "card" });
-  let playing = 0;
-  const last = steps.length - 1;
-  // a prompt of many words is read before the first is said
-  const offset = (trace.header.sequences.read?.length ?? steps.length) - steps.length;
-  const now = () => Math.max(0, Math.min(last, selection.now.step));
-  const go = (/** @type {number} */ step) => selection.set({ step: Math.max(0, Math.min(last, step)) });
-  const stop = () => {
-    clearInterval(playing);
-    playing = 0;
-  };
-  const play = () => {
-    if (playing) stop();
+  const tab = new Decoding(context);
+  await tab.begin();
+  return tab.node;
+}
+
+class Decoding {
+  /** @param {Context} context */
+  constructor(context) {
+    const { header } = context.trace;
+    this.context = context;
+    this.steps = header.steps;
+    /** @type {Rules} */
+    this.rules = { temperature: 1, topK: 0, topP: 1, minP: 0 };
+    this.across = attentions(header)
+      .filter((tensor) => tensor.sides.key === "source" && tensor.sides.query !== "source")
+      .pop();
+    /** @type {import("./tensor.js").Tensor|null} */
+    this.looking = null;
+    this.playing = 0;
+    this.last = this.steps.length - 1;
+    // a prompt of many words is read before the first is said
+    this.offset = (header.sequences.read?.length ?? this.steps.length) - this.steps.length;
+    this.bar = h("div", { class: "row transport", role: "group", "aria-label": "Steps" });
+    this.sentence = h("section", { class: "card" });
+    this.table = h("div", { class: "table" });
+    const choices = h(
+      "section",
+      { class: "card" },
+      h("h2", {}, "What could have been said"),
+      sliders(this.rules, () => this.drawTable().catch(tell)),
+      this.table,
+    );
+    const tree = header.beam.some((node) => !node.chosen) ? beamTree(header.beam) : null;
+    this.node = h("div", { class: "stack" }, this.sentence, choices, tree);
+  }
+
+  async begin() {
+    const { context } = this;
+    if (this.across) this.looking = (await context.trace.tensor(this.across.name)).mean("head");
+    this.drawBar();
+    this.drawSentence();
+    await this.drawTable();
+    context.onleave(
+      context.selection.listen((changed) => {
+        if (!("step" in changed)) return;
+        this.drawBar();
+        this.drawSentence();
+        this.drawTable().catch(tell);
+      }),
+    );
+    context.onleave(() => this.stop());
+    context.step = (by) => this.go(this.now + by);
+    context.play = () => this.play();
+  }
+
+  get now() {
+    return Math.max(0, Math.min(this.last, this.context.selection.now.step));
+  }
+
+  /** @param {number} step */
+  go(step) {
+    this.context.selection.set({ step: Math.max(0, Math.min(this.last, step)) });
+  }
+
+  stop() {
+    clearInterval(this.playing);
+    this.playing = 0;
+  }
+
+  play() {
+    if (this.playing) this.stop();
     else {
-      if (now() === last) go(0);
-      playing = window.setInterval(() => (now() < last ? go(now() + 1) : (stop(), transport())), 900);
+      if (this.now === this.last) this.go(0);
+      this.playing = window.setInterval(() => {
+        if (this.now < this.last) return this.go(this.now + 1);
+        this.stop();
+        this.drawBar();
+      }, TICK);
     }
-    transport();
-  };
-  function transport() {
+    this.drawBar();
+  }
+
+  drawBar() {
+    const { now, last } = this;
     const button = (
       /** @type {string} */ text,
       /** @type {string} */ name,
       /** @type {() => void} */ onclick,
       disabled = false,
     ) => h("button", { type: "button", "aria-label": name, title: name, disabled, onclick }, text);
+    const play = button(this.playing ? "⏸" : "▶", this.playing ? "Pause" : "Play", () => this.play());
+    play.dataset.focus = "play";
     replace(
-      bar,
-      button("⏮", "First step", () => go(0), now() === 0),
-      button("◀", "Step back", () => go(now() - 1), now() === 0),
-      h(
-        "button",
-        {
-          type: "button",
-          "aria-label": playing ? "Pause" : "Play",
-          title: playing ? "Pause" : "Play",
-          "data-focus": "play",
-          onclick: play,
-        },
-        playing ? "⏸" : "▶",
-      ),
-      button("▶︎|", "Step on", () => go(now() + 1), now() === last),
-      button("⏭", "Last step", () => go(last), now() === last),
-      h("span", { class: "muted" }, `step ${now() + 1} of ${steps.length}`),
+      this.bar,
+      button("⏮", "First step", () => this.go(0), now === 0),
+      button("◀", "Step back", () => this.go(now - 1), now === 0),
+      play,
+      button("▶︎|", "Step on", () => this.go(now + 1), now === last),
+      button("⏭", "Last step", () => this.go(last), now === last),
+      h("span", { class: "muted" }, `step ${now + 1} of ${this.steps.length}`),
     );
   }
-  function drawSentence() {
-    const said = steps.map((step, i) =>
+
+  drawSentence() {
+    const { now } = this;
+    const source = this.source();
+    const said = this.steps.map((step, i) =>
       h(
         "button",
         {
           type: "button",
-          class: `token target${i === now() ? " picked" : ""}${i > now() ? " later" : ""}`,
-          "aria-pressed": String(i === now()),
-          onclick: () => go(i),
+          class: `token target${i === now ? " picked" : ""}${i > now ? " later" : ""}`,
+          "aria-pressed": String(i === now),
+          onclick: () => this.go(i),
         },
         word(step.chosen.shown),
       ),
     );
-    const weights = looking
-      ? looking.along("key", { query: Math.min(now() + offset, looking.size("query") - 1) })
-      : null;
-    const top = weights ? weights.reduce((a, b) => Math.max(a, b), 0) : 0;
-    const source = (trace.header.sequences.source ?? []).map((token, i) => {
-      const node = h(
-        "span",
-        { class: "token source", title: weights ? shown(weights[i]) : null },
-        word(token.shown),
-        weights ? h("small", {}, weights[i].toFixed(2)) : null,
-      );
-      if (weights) {
-        const colour = rgb(weights[i], top, "weight");
-        node.style.background = css(colour);
-        node.style.color = ink(colour);
-      }
-      return node;
-    });
+    const where = `Coloured: where ${this.across?.name} looked while this word was chosen, mean of its heads.`;
     replace(
-      sentence,
-      bar,
+      this.sentence,
+      this.bar,
       source.length ? h("p", { class: "tokens" }, ...source) : null,
       h("p", { class: "tokens" }, ...said),
-      across
-        ? h(
-            "p",
-            { class: "muted" },
-            `Coloured: where ${across.name} looked while this word was chosen, mean of its heads.`,
-          )
-        : null,
+      this.across ? h("p", { class: "muted" }, where) : null,
     );
   }
-  async function drawTable() {
-    const step = now();
-    const logits = (await trace.tensor("logits", `step:${step}`)).data;
-    if (step !== now()) return;
-    const [plain, warm, kept] = [softmax(logits), softmax(warmed(logits, rules.temperature)), filtered(logits, rules)];
-    let left = 0;
-    for (let i = 0; i < kept.length; i++) if (kept[i] > 0) left++;
-    const rows = steps[step].best.slice(0, SHOWN).map((candidate, rank) =>
-      h(
-        "tr",
-        { class: candidate.id === steps[step].chosen.id ? "picked" : null },
-        h("td", {}, String(rank + 1)),
-        h(
-          "th",
-          { scope: "row" },
-          word(candidate.shown),
-          candidate.id === steps[step].chosen.id ? h("small", {}, " chosen") : null,
-        ),
-        h(
-          "td",
-          {},
-          h(
-            "button",
-            {
-              type: "button",
-              class: "cell",
-              onclick: () => context.drawer.open("logits", { step, vocabulary: candidate.id }),
-            },
-            shown(candidate.logit),
-          ),
-        ),
-        h("td", {}, shown(plain[candidate.id])),
-        h("td", {}, shown(warm[candidate.id])),
-        h("td", {}, kept[candidate.id] > 0 ? shown(kept[candidate.id]) : "cut"),
-        h("td", { class: "bar" }, meter(kept[candidate.id])),
-      ),
-    );
+
+  /** What was read, coloured by where the model looks now. */
+  source() {
+    const { looking } = this;
+    const query = looking ? Math.min(this.now + this.offset, looking.size("query") - 1) : 0;
+    const weights = looking ? looking.along("key", { query }) : null;
+    const top = weights ? weights.reduce((a, b) => Math.max(a, b), 0) : 0;
+    return (this.context.trace.header.sequences.source ?? []).map((token, i) => {
+      if (!weights) return h("span", { class: "token source" }, word(token.shown));
+      const colour = rgb(weights[i], top, "weight");
+      const weight = h("small", {}, weights[i].toFixed(2));
+      const node = h("span", { class: "token source", title: shown(weights[i]) }, word(token.shown), weight);
+      node.style.background = css(colour);
+      node.style.color = ink(colour);
+      return node;
+    });
+  }
+
+  async drawTable() {
+    const { now, rules } = this;
+    const logits = (await this.context.trace.tensor("logits", `step:${now}`)).data;
+    if (now !== this.now) return;
+    const shares = [softmax(logits), softmax(warmed(logits, rules.temperature)), filtered(logits, rules)];
+    const left = shares[2].reduce((count, share) => count + (share > 0 ? 1 : 0), 0);
+    const told = `${left.toLocaleString("en")} of ${logits.length.toLocaleString("en")} tokens are left to draw from`;
+    const columns = ["", "token", "logit", "probability", "after temperature", "after filters", ""];
+    const rows = this.steps[now].best.slice(0, SHOWN).map((candidate, rank) => this.row(candidate, rank, shares));
     replace(
-      tableHolder.querySelector(".table") ?? tableHolder,
-      h(
-        "p",
-        { class: "muted" },
-        `${left.toLocaleString("en")} of ${kept.length.toLocaleString("en")} tokens are left to draw from; entropy ${shown(steps[step].entropy)} nats.`,
-      ),
-      h(
-        "div",
-        { class: "scroll", tabindex: "0", role: "region", "aria-label": "Best candidates" },
-        h(
-          "table",
-          { class: "numbers candidates" },
-          h(
-            "thead",
-            {},
-            h(
-              "tr",
-              {},
-              ...["", "token", "logit", "probability", "after temperature", "after filters", ""].map((name) =>
-                name ? h("th", { scope: "col" }, name) : h("td", {}),
-              ),
-            ),
-          ),
-          h("tbody", {}, ...rows),
-        ),
-      ),
+      this.table,
+      h("p", { class: "muted" }, `${told}; entropy ${shown(this.steps[now].entropy)} nats.`),
+      table("Best candidates", columns, rows, { kind: "numbers candidates" }),
     );
   }
-  replace(
-    tableHolder,
-    h("h2", {}, "What could have been said"),
-    sliders(rules, drawTable),
-    h("div", { class: "table" }),
-  );
-  transport();
-  drawSentence();
-  await drawTable();
-  context.onleave(
-    selection.listen((changed) => {
-      if (!("step" in changed)) return;
-      transport();
-      drawSentence();
-      drawTable();
-    }),
-  );
-  context.onleave(stop);
-  context.step = (by) => go(now() + by);
-  context.play = play;
-  const tree = trace.header.beam.some((node) => !node.chosen) ? beamTree(trace.header.beam) : null;
-  return h("div", { class: "stack" }, sentence, tableHolder, tree);
+
+  /** @param {Candidate} candidate @param {number} rank @param {Float64Array[]} shares */
+  row(candidate, rank, [plain, warm, kept]) {
+    const { now: step, context } = this;
+    const { id } = candidate;
+    const chosen = id === this.steps[step].chosen.id;
+    const explain = () => context.drawer.open("logits", { step, vocabulary: id });
+    return h(
+      "tr",
+      { class: chosen ? "picked" : null },
+      h("td", {}, String(rank + 1)),
+      h(
+        "th",
+        { scope: "row" },
+        h(
+          "span",
+          { class: "candidate" },
+          word(candidate.shown),
+          chosen ? h("small", {}, " chosen") : context.trace.live ? this.instead(candidate, step) : null,
+        ),
+      ),
+      h("td", {}, h("button", { type: "button", class: "cell", onclick: explain }, shown(candidate.logit))),
+      h("td", {}, shown(plain[id])),
+      h("td", {}, shown(warm[id])),
+      h("td", {}, kept[id] > 0 ? shown(kept[id]) : "cut"),
+      h("td", { class: "bar" }, meter(kept[id])),
+    );
+  }
+
+  /** @param {Candidate} candidate @param {number} step */
+  instead(candidate, step) {
+    const what = `say this: ${candidate.shown} at step ${step + 1}`;
+    const onclick = () => fork(this.context, { kind: "token", step, id: candidate.id }, { tab: "decode", step });
+    return h("button", { type: "button", class: "small", "aria-label": what, title: what, onclick }, "say this");
+  }
 }
 
 /** @param {number} share */
@@ -212,30 +227,23 @@ function meter(share) {
   return bar;
 }
 
-/** @param {import("./probability.js").Rules} rules @param {() => void} changed */
+/** @param {Rules} rules @param {() => void} changed */
 function sliders(rules, changed) {
   const one = (
-    /** @type {keyof typeof rules} */ name,
+    /** @type {keyof Rules} */ name,
     /** @type {string} */ text,
     /** @type {number} */ min,
     /** @type {number} */ max,
     /** @type {number} */ step,
   ) => {
-    const told = h("output", {}, String(rules[name]));
-    const input = h("input", {
-      type: "range",
-      min,
-      max,
-      step,
-      value: rules[name],
-      "aria-label": text,
-      oninput: () => {
-        rules[name] = Number(input.value);
-        told.textContent = name === "topK" && rules[name] === 0 ? "all" : String(rules[name]);
-        changed();
-      },
-    });
-    if (name === "topK") told.textContent = "all";
+    const value = () => (name === "topK" && rules[name] === 0 ? "all" : String(rules[name]));
+    const told = h("output", {}, value());
+    const oninput = () => {
+      rules[name] = Number(input.value);
+      told.textContent = value();
+      changed();
+    };
+    const input = h("input", { type: "range", min, max, step, value: rules[name], "aria-label": text, oninput });
     return h("label", { class: "field slider" }, h("span", {}, text, " ", told), input);
   };
   return h(

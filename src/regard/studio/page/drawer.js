@@ -6,7 +6,7 @@ import { exact, shown } from "./format.js";
 import { formula, mn, mo, over, total, words } from "./formula.js";
 import { strip } from "./strip.js";
 
-/** @typedef {import("./api.js").Trace} Trace */
+/** @typedef {import("./trace.js").Trace} Trace */
 /** @typedef {import("./types.js").Place} Place */
 
 export class Drawer {

@@ -3,7 +3,7 @@
 import { dot, formula, mi, mn, mo, over, power, products, root, row, signed, sub, sum, words } from "./formula.js";
 import { softmax } from "./probability.js";
 
-/** @typedef {import("./api.js").Trace} Trace */
+/** @typedef {import("./trace.js").Trace} Trace */
 /** @typedef {import("./types.js").Place} Place */
 /**
  * @typedef {{text: string, formulas: Element[], computed: number|null,
@@ -99,7 +99,7 @@ async function weights(trace, base, place) {
 }
 
 /** Whether a weight of exactly 0 cannot be the score's own: e to its distance from the best is no zero. @param {number} score @param {Float64Array} all */
-function hiddenKey(score, all) {
+export function hiddenKey(score, all) {
   const best = all.reduce((a, b) => (Number.isNaN(b) ? a : Math.max(a, b)), -Infinity);
   return Number.isNaN(score) || Math.fround(Math.exp(score - best)) > 0;
 }
@@ -181,35 +181,14 @@ async function cell(trace, base, place) {
   const [gates, cells] = await Promise.all([trace.tensor(sibling(base, "gates")), trace.tensor(sibling(base, "cell"))]);
   const [i, f, g] = GATES.slice(0, 3).map((gate) => gateAt(trace, base, gates, place, gate));
   const earlier = place.position + (trace.describe(sibling(base, "cell")).backwards ? 1 : -1);
-  const general = formula(
-    sub(mi("c"), mi("t")),
-    mo("="),
-    mi("f"),
-    mo("·"),
-    sub(mi("c"), row(mi("t"), mo("−"), words("1"))),
-    mo("+"),
-    mi("i"),
-    mo("·"),
-    mi("g"),
-  );
+  const past = sub(mi("c"), row(mi("t"), mo("−"), words("1")));
+  const general = formula(sub(mi("c"), mi("t")), mo("="), mi("f"), mo("·"), past, mo("+"), mi("i"), mo("·"), mi("g"));
   const text = "The forget gate keeps part of the cell before; the input gate lets in part of the candidate.";
   if (earlier < 0 || earlier >= cells.size("position")) {
-    const started = formula(
-      mi("f"),
-      mo("="),
-      mn(f),
-      mo(","),
-      mi("i"),
-      mo("="),
-      mn(i),
-      mo(","),
-      mi("g"),
-      mo("="),
-      mn(g),
-    );
+    const given = [row(mi("f"), mo("="), mn(f)), row(mi("i"), mo("="), mn(i)), row(mi("g"), mo("="), mn(g))];
     return {
       text: `${text} The cell before the first place is not in the trace.`,
-      formulas: [general, started],
+      formulas: [general, formula(given[0], mo(","), given[1], mo(","), given[2])],
       computed: null,
       operands: [],
       next: [],
@@ -217,12 +196,10 @@ async function cell(trace, base, place) {
   }
   const before = cells.at({ ...place, position: earlier });
   const computed = f * before + i * g;
+  const kept = row(mn(f), mo("·"), signed(before));
   return {
     text,
-    formulas: [
-      general,
-      formula(mo("="), mn(f), mo("·"), signed(before), mo("+"), mn(i), mo("·"), signed(g), mo("="), mn(computed)),
-    ],
+    formulas: [general, formula(mo("="), kept, mo("+"), mn(i), mo("·"), signed(g), mo("="), mn(computed))],
     computed,
     operands: [],
     next: [{ label: "The cell one place before", name: sibling(base, "cell"), place: { ...place, position: earlier } }],

@@ -7,34 +7,12 @@ import { h } from "./dom.js";
 /** @param {Context} context */
 export function exportDialog(context) {
   const { trace, selection } = context;
-  const { tensor, head } = selection.now;
-  const link = (/** @type {string} */ text, /** @type {string} */ note, /** @type {Record<string, string>} */ query) =>
-    h("li", {}, h("a", { href: trace.file(query), download: true }, text), h("span", { class: "muted" }, ` ${note}`));
-  const looks = tensor !== null && tensor.endsWith("weights");
+  const { tensor } = selection.now;
   const dialog = h(
     "dialog",
     { "aria-label": "Export", onclose: () => dialog.remove() },
     h("h2", {}, "Export"),
-    tensor !== null && trace.has(tensor)
-      ? h(
-          "section",
-          {},
-          h("h3", {}, h("code", {}, tensor)),
-          h(
-            "ul",
-            {},
-            looks
-              ? link("SVG", head === null ? "the picture, mean of all heads" : `the picture of head ${head}`, {
-                  format: "svg",
-                  tensor,
-                  ...(head === null ? {} : { head: String(head) }),
-                })
-              : null,
-            link("CSV", "one line a number, with its words", { format: "csv", tensor }),
-            link("JSON", "nested lists and the header", { format: "json", tensor }),
-          ),
-        )
-      : null,
+    tensor !== null && trace.has(tensor) ? ofTensor(context, tensor) : null,
     h(
       "section",
       {},
@@ -42,12 +20,49 @@ export function exportDialog(context) {
       h(
         "ul",
         {},
-        link("safetensors", "every tensor; regard.Recording.load opens it", { format: "safetensors" }),
-        link("JSON", "the header: tokens, steps, beam", { format: "json" }),
+        link(context, "HTML", "this page as one file: it needs no server", { format: "html", ...address(context) }),
+        link(context, "safetensors", "every tensor; regard.Recording.load opens it", { format: "safetensors" }),
+        link(context, "JSON", "the header: tokens, steps, beam", { format: "json" }),
       ),
     ),
     h("form", { method: "dialog" }, h("button", {}, "Close")),
   );
   document.body.append(dialog);
   dialog.showModal();
+}
+
+/** @param {Context} context @param {string} tensor */
+function ofTensor(context, tensor) {
+  const { head } = context.selection.now;
+  const pictured = head === null ? "the picture, mean of all heads" : `the picture of head ${head}`;
+  const what = { tensor, ...(head === null ? {} : { head: String(head) }) };
+  return h(
+    "section",
+    {},
+    h("h3", {}, h("code", {}, tensor)),
+    h(
+      "ul",
+      {},
+      ...(tensor.endsWith("weights")
+        ? [
+            link(context, "SVG", pictured, { format: "svg", ...what }),
+            link(context, "PNG", `${pictured}, as pixels`, { format: "png", ...what }),
+          ]
+        : []),
+      link(context, "CSV", "one line a number, with its words", { format: "csv", tensor }),
+      link(context, "JSON", "nested lists and the header", { format: "json", tensor }),
+    ),
+  );
+}
+
+/** @param {Context} context @param {string} text @param {string} note @param {Record<string, string>} query */
+function link({ trace }, text, note, query) {
+  const file = h("a", { href: trace.source.file(query), download: true }, text);
+  return h("li", {}, file, h("span", { class: "muted" }, ` ${note}`));
+}
+
+/** What is chosen now, so that the file opens there. @param {Context} context @returns {Record<string, string>} */
+function address({ selection }) {
+  const { tab, tensor, head } = selection.now;
+  return { tab, ...(tensor === null ? {} : { tensor }), ...(head === null ? {} : { head: String(head) }) };
 }

@@ -11,7 +11,9 @@ export const mn = (/** @type {number} */ value) => math("mn", {}, shown(value));
 export const words = (/** @type {string} */ text) => math("mtext", {}, text);
 export const row = (/** @type {(M|string)[]} */ ...parts) => math("mrow", {}, ...parts);
 export const over = (/** @type {M} */ top, /** @type {M} */ bottom) => math("mfrac", {}, top, bottom);
-export const root = (/** @type {M} */ of) => math("msqrt", {}, of);
+/** Not msqrt: without a font made for formulas a browser draws it without its sign. */
+export const root = (/** @type {M} */ of) =>
+  row(math("mo", { stretchy: "false" }, "√"), math("mrow", { class: "rooted" }, of));
 export const sub = (/** @type {M} */ base, /** @type {M} */ below) => math("msub", {}, base, below);
 export const power = (/** @type {M} */ base, /** @type {M} */ above) => math("msup", {}, base, above);
 export const sum = (/** @type {string} */ of) => math("munder", {}, mo("∑"), mi(of));

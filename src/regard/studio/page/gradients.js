@@ -10,71 +10,24 @@ import { tell } from "./notice.js";
 /** @typedef {import("./inspector.js").Context} Context */
 /** @typedef {{name: string, side: string, rows: string[], columns: string[], norms: number[][], decay: {distances: number[], norms: number[], rate?: number}}} Gradients */
 
-/** States that a gradient can be taken at: one vector a place. @param {import("./types.js").Header} header */
-export function differentiable(header) {
-  return header.fork ? [] : header.tensors.filter((tensor) => tensor.axes.join() === "position,width");
+/** States that a gradient can be taken at: one vector a place. @param {import("./trace.js").Trace} trace */
+export function differentiable(trace) {
+  if (!trace.live || trace.header.fork) return [];
+  return trace.header.tensors.filter((tensor) => tensor.axes.join() === "position,width");
 }
 
 /** @param {Context} context */
 export async function gradientsTab(context) {
   const { trace, selection } = context;
-  const names = differentiable(trace.header).map((tensor) => tensor.name);
   const body = h("div", { class: "stack" });
-
-  async function draw() {
-    const wanted = names.includes(selection.now.tensor ?? "")
-      ? `?name=${encodeURIComponent(selection.now.tensor ?? "")}`
-      : "";
+  const draw = async () => {
+    const names = differentiable(trace).map((tensor) => tensor.name);
+    const name = selection.now.tensor ?? "";
+    const wanted = names.includes(name) ? `?name=${encodeURIComponent(name)}` : "";
     /** @type {Gradients} */
     const found = await get(`traces/${encodeURIComponent(trace.header.id)}/gradients${wanted}`);
-    const numbers = Float64Array.from(found.norms.flat());
-    const { distances, norms, rate } = found.decay;
-    const points = /** @type {[number, number][]} */ (distances.map((distance, i) => [distance, Math.log10(norms[i])]));
-    replace(
-      body,
-      h(
-        "section",
-        { class: "card" },
-        h(
-          "div",
-          { class: "row" },
-          h("h2", {}, "Gradients"),
-          choice(
-            "States",
-            names.map((name) => ({ value: name, text: name })),
-            found.name,
-            (tensor) => selection.set({ tensor }),
-          ),
-        ),
-        h(
-          "p",
-          {},
-          "A row is the loss of a word that was wanted; a column the state after a word that was read. The sentence is ",
-          word(trace.header.text, "sentence source"),
-          " with the answer as it was given.",
-        ),
-        matrix({
-          title: `|dL/dh|, h = ${found.name}`,
-          numbers,
-          rows: found.rows.map(plain),
-          columns: found.columns.map(plain),
-          rowTitle: "loss",
-          columnTitle: "state",
-          ramp: "power",
-          top: numbers.reduce((a, b) => Math.max(a, b), 0),
-          roles: ["target", found.side === "source" ? "source" : "target"],
-        }),
-      ),
-      h(
-        "div",
-        { class: "charts" },
-        chart("log₁₀ |dL/dh| against distance", [{ name: "mean", role: "attention", points }]),
-      ),
-      rate === undefined
-        ? null
-        : h("p", { class: "muted" }, `Each step further back multiplies the gradient by ${shown(rate)}.`),
-    );
-  }
+    replace(body, card(context, found, names), ...fading(found));
+  };
   await draw();
   context.onleave(
     selection.listen((changed) => {
@@ -82,6 +35,53 @@ export async function gradientsTab(context) {
     }),
   );
   return body;
+}
+
+/** @param {Context} context @param {Gradients} found @param {string[]} names */
+function card(context, found, names) {
+  const { trace, selection } = context;
+  const numbers = Float64Array.from(found.norms.flat());
+  const options = names.map((name) => ({ value: name, text: name }));
+  return h(
+    "section",
+    { class: "card" },
+    h(
+      "div",
+      { class: "row" },
+      h("h2", {}, "Gradients"),
+      choice("States", options, found.name, (tensor) => selection.set({ tensor })),
+    ),
+    h(
+      "p",
+      {},
+      "A row is the loss of a word that was wanted; a column the state after a word that was read. The sentence is ",
+      word(trace.header.text, "sentence source"),
+      " with the answer as it was given.",
+    ),
+    matrix({
+      title: `|dL/dh|, h = ${found.name}`,
+      numbers,
+      rows: found.rows.map(plain),
+      columns: found.columns.map(plain),
+      rowTitle: "loss",
+      columnTitle: "state",
+      ramp: "power",
+      top: numbers.reduce((a, b) => Math.max(a, b), 0),
+      roles: ["target", found.side === "source" ? "source" : "target"],
+    }),
+  );
+}
+
+/** @param {Gradients} found */
+function fading({ decay: { distances, norms, rate } }) {
+  const points = /** @type {[number, number][]} */ (distances.map((distance, i) => [distance, Math.log10(norms[i])]));
+  const curve = chart("log₁₀ |dL/dh| against distance", [{ name: "mean", role: "attention", points }]);
+  return [
+    h("div", { class: "charts" }, curve),
+    rate === undefined
+      ? null
+      : h("p", { class: "muted" }, `Each step further back multiplies the gradient by ${shown(rate)}.`),
+  ];
 }
 
 /** A token without the mark that a word begins. @param {string} token */

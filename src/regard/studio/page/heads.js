@@ -58,96 +58,103 @@ function habit(numbers, rows, columns, same) {
   return rows > 1 && Number(best[1]) >= 0.6 ? `${best[0]} ${(100 * Number(best[1])).toFixed(0)} %` : "";
 }
 
-/**
- * @param {Head[]} all @param {{name: string|null, head: number|null}} chosen
- * @param {(name: string, head: number) => void} onchoose
- */
-export function grid(all, chosen, onchoose) {
-  const canvas = h("canvas", {
-    role: "img",
-    "aria-label": `${all.length} heads of ${new Set(all.map((head) => head.name)).size} attentions`,
-  });
-  const told = h("output", { class: "readout" });
-  const stage = h(
-    "div",
-    {
-      class: "heads",
-      tabindex: "0",
-      role: "group",
-      "data-focus": "heads",
-      "aria-label": "All heads. Arrow keys move from head to head.",
-    },
-    canvas,
-  );
-  const node = h("figure", { class: "figure" }, stage, told);
-  let across = 1;
-  let width = -1;
-  const find = () =>
-    Math.max(
-      0,
-      all.findIndex((head) => head.name === chosen.name && head.head === (chosen.head ?? 0)),
+export class Grid {
+  /**
+   * @param {Head[]} all @param {{name: string|null, head: number|null}} chosen
+   * @param {(name: string, head: number) => void} onchoose
+   */
+  constructor(all, chosen, onchoose) {
+    this.all = all;
+    this.chosen = chosen;
+    this.onchoose = onchoose;
+    const many = new Set(all.map((head) => head.name)).size;
+    this.canvas = h("canvas", { role: "img", "aria-label": `${all.length} heads of ${many} attentions` });
+    this.told = h("output", { class: "readout" });
+    const spoken = "All heads. Arrow keys move from head to head.";
+    this.stage = h(
+      "div",
+      { class: "heads", tabindex: "0", role: "group", "data-focus": "heads", "aria-label": spoken },
+      this.canvas,
     );
-  let at = find();
+    this.node = h("figure", { class: "figure" }, this.stage, this.told);
+    this.across = 1;
+    this.width = -1;
+    this.at = this.find();
+    this.listen();
+    new ResizeObserver(() => {
+      if (this.node.clientWidth === this.width) return;
+      this.width = this.node.clientWidth;
+      this.draw();
+    }).observe(this.node);
+  }
 
-  const say = (/** @type {Head|undefined} */ head) => {
-    told.textContent =
+  listen() {
+    const { canvas, all } = this;
+    canvas.addEventListener("mousemove", (event) => this.say(all[this.under(event)] ?? all[this.at]));
+    canvas.addEventListener("mouseleave", () => this.say(all[this.at]));
+    canvas.addEventListener("click", (event) => this.choose(this.under(event)));
+    this.stage.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -this.across, ArrowDown: this.across }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      this.choose(this.at + step);
+    });
+  }
+
+  find() {
+    const { name, head } = this.chosen;
+    return Math.max(
+      0,
+      this.all.findIndex((one) => one.name === name && one.head === (head ?? 0)),
+    );
+  }
+
+  /** @param {Head|undefined} head */
+  say(head) {
+    const { chosen, all, at } = this;
+    this.told.textContent =
       head && chosen.head === null && head === all[at]
         ? `${chosen.name}, mean of its heads; point at a head, or choose one`
         : head
           ? `${head.name}, head ${head.head}: ${head.label ? `${head.label}, ` : ""}mean entropy ${shown(head.spread)}`
           : "";
-  };
-  function draw() {
-    across = Math.max(1, Math.floor((node.clientWidth || 600) / (SIZE + GAP)));
+  }
+
+  draw() {
+    const { all, chosen } = this;
+    const [wide, tall] = [SIZE + GAP, SIZE + GAP + TITLE];
+    this.across = Math.max(1, Math.floor((this.node.clientWidth || 600) / wide));
     const context = sized(
-      canvas,
-      Math.min(across, all.length) * (SIZE + GAP),
-      Math.ceil(all.length / across) * (SIZE + GAP + TITLE),
+      this.canvas,
+      Math.min(this.across, all.length) * wide,
+      Math.ceil(all.length / this.across) * tall,
     );
-    all.forEach((head, i) =>
-      small(
-        context,
-        head,
-        (i % across) * (SIZE + GAP),
-        Math.floor(i / across) * (SIZE + GAP + TITLE),
-        chosen.head === null ? head.name === chosen.name : i === at,
-      ),
-    );
-    say(all[at]);
+    all.forEach((head, i) => {
+      const [x, y] = [(i % this.across) * wide, Math.floor(i / this.across) * tall];
+      small(context, head, x, y, chosen.head === null ? head.name === chosen.name : i === this.at);
+    });
+    this.say(all[this.at]);
   }
+
   /** @param {MouseEvent} event */
-  function under(event) {
-    const box = canvas.getBoundingClientRect();
+  under(event) {
+    const box = this.canvas.getBoundingClientRect();
     const column = Math.floor((event.clientX - box.left) / (SIZE + GAP));
-    if (column >= across) return -1;
-    return Math.floor((event.clientY - box.top) / (SIZE + GAP + TITLE)) * across + column;
+    if (column >= this.across) return -1;
+    return Math.floor((event.clientY - box.top) / (SIZE + GAP + TITLE)) * this.across + column;
   }
+
   /** @param {number} i */
-  function choose(i) {
-    if (i < 0 || i >= all.length) return;
-    onchoose(all[i].name, all[i].head);
+  choose(i) {
+    if (this.all[i]) this.onchoose(this.all[i].name, this.all[i].head);
   }
-  canvas.addEventListener("mousemove", (event) => say(all[under(event)] ?? all[at]));
-  canvas.addEventListener("mouseleave", () => say(all[at]));
-  canvas.addEventListener("click", (event) => choose(under(event)));
-  stage.addEventListener("keydown", (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -across, ArrowDown: across }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    choose(at + step);
-  });
-  new ResizeObserver(() => {
-    if (node.clientWidth === width) return;
-    width = node.clientWidth;
-    draw();
-  }).observe(node);
+
   /** @param {{name: string|null, head: number|null}} now */
-  function show(now) {
-    chosen = now;
-    at = find();
-    draw();
+  show(now) {
+    this.chosen = now;
+    this.at = this.find();
+    this.draw();
   }
-  return { node, show };
 }
 
 /** @param {CanvasRenderingContext2D} context @param {Head} head @param {number} x @param {number} y @param {boolean} chosen */

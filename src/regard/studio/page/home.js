@@ -5,143 +5,120 @@ import { h, replace, word } from "./dom.js";
 import { ago, shown } from "./format.js";
 import { tell } from "./notice.js";
 import { traceAddress } from "./route.js";
+import { scrolled } from "./table.js";
 
 /** @typedef {import("./types.js").Model} Model */
 /** @typedef {import("./types.js").Summary} Summary */
 
+const LEAD =
+  "Choose a model, type a sentence, press Run. Every number shown is the one the model used, and nothing leaves this machine.";
+
 /** @param {(model: string) => void} choose @param {() => void} refresh @returns {Promise<import("./inspector.js").Screen>} */
 export async function home(choose, refresh) {
-  const models = h("section", { class: "card" });
-  const traces = h("section", { class: "card" });
-  let timer = 0;
-  let state = "";
+  const screen = new Home(choose, refresh);
+  await screen.draw();
+  return {
+    node: screen.node,
+    title: "Start",
+    redraw: () => {},
+    leave: () => clearTimeout(screen.timer),
+    key: () => false,
+  };
+}
 
-  async function draw() {
+class Home {
+  /** @param {(model: string) => void} choose @param {() => void} refresh */
+  constructor(choose, refresh) {
+    this.choose = choose;
+    this.refresh = refresh;
+    this.timer = 0;
+    this.state = "";
+    this.models = h("section", { class: "card" });
+    this.traces = h("section", { class: "card" });
+    this.node = h(
+      "main",
+      { class: "home", tabindex: "-1" },
+      h("h1", {}, "What did the model really do?"),
+      h("p", { class: "lead" }, LEAD),
+      this.traces,
+      this.models,
+    );
+  }
+
+  async draw() {
     const [listed, recent] = await Promise.all([get("models"), get("traces")]);
+    const usable = listed.models.filter((/** @type {Model} */ model) => model.usable);
+    const compare = usable.length > 1 ? h("a", { href: "#/compare" }, "Compare them") : null;
     replace(
-      models,
-      h(
-        "div",
-        { class: "row" },
-        h("h2", {}, "Models"),
-        listed.models.filter((/** @type {Model} */ model) => model.usable).length > 1
-          ? h("a", { href: "#/compare" }, "Compare them")
-          : null,
-      ),
-      ...modelTable(listed.models),
-      ...exampleLine(listed.example, listed.models),
+      this.models,
+      h("div", { class: "row" }, h("h2", {}, "Models"), compare),
+      listed.models.length ? this.list(listed.models) : nothing(),
+      ...this.example(listed.example),
     );
+    const none = "None yet: choose a model, type a sentence above and press Run.";
     replace(
-      traces,
+      this.traces,
       h("h2", {}, "Recent traces"),
-      recent.traces.length
-        ? traceList(recent.traces)
-        : h("p", { class: "muted" }, "None yet: choose a model, type a sentence above and press Run."),
+      recent.traces.length ? traceList(recent.traces) : h("p", { class: "muted" }, none),
     );
-    if (state && state !== listed.example.state) refresh();
-    state = listed.example.state;
-    if (state === "making") timer = window.setTimeout(() => draw().catch(tell), 1000);
+    if (this.state && this.state !== listed.example.state) this.refresh();
+    this.state = listed.example.state;
+    if (this.state === "making") this.timer = window.setTimeout(() => this.draw().catch(tell), 1000);
   }
+
   /** @param {Model[]} all */
-  function modelTable(all) {
-    if (!all.length)
-      return [
-        h(
-          "p",
-          { class: "muted" },
-          "No model was found where the studio looks. Train one with ",
-          h("code", {}, "regard demo"),
-          ".",
-        ),
-      ];
-    return [
-      h(
-        "div",
-        { class: "scroll", tabindex: "0", role: "region", "aria-label": "Models" },
-        h(
-          "table",
-          { class: "list" },
-          h(
-            "thead",
-            {},
-            h(
-              "tr",
-              {},
-              ...["name", "model", "task", "steps", "best", "", ""].map((name) =>
-                name
-                  ? h("th", { scope: "col", class: name === "task" || name === "best" ? "optional" : null }, name)
-                  : h("td", {}),
-              ),
-            ),
-          ),
-          h(
-            "tbody",
-            {},
-            ...all.map((model) =>
-              h(
-                "tr",
-                {},
-                h("th", { scope: "row" }, word(model.name)),
-                h("td", {}, model.model ?? "–"),
-                h("td", { class: "optional" }, model.task ?? "–"),
-                h("td", {}, model.step === null ? "–" : model.step.toLocaleString("en")),
-                h("td", { class: "optional" }, scores(model.best)),
-                h(
-                  "td",
-                  {},
-                  model.usable
-                    ? h("button", { type: "button", onclick: () => choose(model.id) }, "Use")
-                    : h("span", { class: "muted" }, "no checkpoint yet"),
-                ),
-                h("td", {}, h("a", { href: `#/runs/${encodeURIComponent(model.id)}` }, "Training")),
-              ),
-            ),
-          ),
-        ),
-      ),
-    ];
-  }
-  /** @param {import("./types.js").ExampleState} example @param {Model[]} all */
-  function exampleLine(example, all) {
-    if (example.state === "making")
-      return [
-        h(
-          "p",
-          { role: "status" },
-          h("progress", { "aria-label": "Training the example" }),
-          ` Training a tiny translator on built-in phrases, so that there is something to look at (${Math.round(example.seconds ?? 0)} s; usually under a minute, once).`,
-        ),
-      ];
-    const make = h(
-      "button",
-      { type: "button", onclick: () => post("example", {}).then(draw).catch(tell) },
-      "Make the built-in example",
+  list(all) {
+    const optional = (/** @type {string} */ name) => (name === "task" || name === "best" ? "optional" : null);
+    const head = ["name", "model", "task", "steps", "best", "", ""].map((name) =>
+      name ? h("th", { scope: "col", class: optional(name) }, name) : h("td", {}),
     );
+    const body = h("tbody", {}, ...all.map((model) => this.row(model)));
+    return scrolled("Models", h("table", { class: "list" }, h("thead", {}, h("tr", {}, ...head)), body));
+  }
+
+  /** @param {Model} model */
+  row(model) {
+    return h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, word(model.name)),
+      h("td", {}, model.model ?? "–"),
+      h("td", { class: "optional" }, model.task ?? "–"),
+      h("td", {}, model.step === null ? "–" : model.step.toLocaleString("en")),
+      h("td", { class: "optional" }, scores(model.best)),
+      h(
+        "td",
+        {},
+        model.usable
+          ? h("button", { type: "button", onclick: () => this.choose(model.id) }, "Use")
+          : h("span", { class: "muted" }, "no checkpoint yet"),
+      ),
+      h("td", {}, h("a", { href: `#/runs/${encodeURIComponent(model.id)}` }, "Training")),
+    );
+  }
+
+  /** @param {import("./types.js").ExampleState} example */
+  example(example) {
+    if (example.state === "making") {
+      const told = ` Training a tiny translator on built-in phrases, so that there is something to look at (${Math.round(example.seconds ?? 0)} s; usually under a minute, once).`;
+      return [h("p", { role: "status" }, h("progress", { "aria-label": "Training the example" }), told)];
+    }
+    const begin = () =>
+      post("example", {})
+        .then(() => this.draw())
+        .catch(tell);
+    const make = h("button", { type: "button", onclick: begin }, "Make the built-in example");
     if (example.state === "failed")
       return [h("p", { class: "bad" }, example.message ?? "The example could not be made."), h("p", {}, make)];
     return example.state === "absent"
       ? [h("p", { class: "muted" }, "A tiny translator on built-in phrases, trained in under a minute: "), make]
       : [];
   }
-  await draw();
-  return {
-    node: h(
-      "main",
-      { class: "home", tabindex: "-1" },
-      h("h1", {}, "What did the model really do?"),
-      h(
-        "p",
-        { class: "lead" },
-        "Choose a model, type a sentence, press Run. Every number shown is the one the model used, and nothing leaves this machine.",
-      ),
-      traces,
-      models,
-    ),
-    title: "Start",
-    redraw: () => {},
-    leave: () => clearTimeout(timer),
-    key: () => false,
-  };
+}
+
+function nothing() {
+  const told = "No model was found where the studio looks. Train one with ";
+  return h("p", { class: "muted" }, told, h("code", {}, "regard demo"), ".");
 }
 
 /** @param {Record<string, number>} best */

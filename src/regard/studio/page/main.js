@@ -1,10 +1,11 @@
 // @ts-check
 /** Starts the page: the bar on top, the screen that the address names, the keys. */
-import { get } from "./api.js";
+import { get, openTrace } from "./api.js";
 import { h, replace } from "./dom.js";
 import { helpDialog } from "./help.js";
 import { home } from "./home.js";
 import { inspector } from "./inspector.js";
+import { learn } from "./learn.js";
 import { lineup } from "./lineup.js";
 import { hush, notices, tell } from "./notice.js";
 import { route } from "./route.js";
@@ -38,10 +39,11 @@ replace(app, bar.node, notices, stage);
 watchTheme(() => screen?.redraw());
 
 /** @param {string[]} parts @param {URLSearchParams} query */
-function opened(parts, query) {
-  if (parts[0] === "t" && parts[1]) return inspector(parts[1], query);
+async function opened(parts, query) {
+  if (parts[0] === "t" && parts[1]) return inspector(await openTrace(parts[1]), query);
   if (parts[0] === "runs" && parts[1]) return training(parts[1]);
   if (parts[0] === "compare") return lineup(query, info.sentence);
+  if (parts[0] === "learn") return learn(parts[1], query);
   return home(
     (model) => bar.choose(model),
     () => bar.refresh().catch(tell),

@@ -3,6 +3,7 @@
 import { css, DECADES, ink, picture, rgb, role } from "./colour.js";
 import { h, replace, word } from "./dom.js";
 import { shown } from "./format.js";
+import { line, scrolled } from "./table.js";
 
 /** @typedef {import("./colour.js").Ramp} Ramp */
 /**
@@ -17,75 +18,93 @@ const TABLE = 4000;
 
 /** @param {Matrix} matrix */
 export function matrix(matrix) {
-  const [m, n] = [matrix.rows.length, matrix.columns.length];
-  const base = h("canvas", { role: "img", "aria-label": summary(matrix) });
-  const over = h("canvas", { class: "over", "aria-hidden": "true" });
-  const readout = h("output", { class: "readout", "aria-live": "polite" });
-  const stage = h(
-    "div",
-    {
-      class: "matrix",
-      tabindex: "0",
-      role: "group",
-      "data-focus": "matrix",
-      "aria-label": `${matrix.title}. Arrow keys move, Enter explains.`,
-    },
-    base,
-    over,
-  );
-  const node = h("figure", { class: "figure" }, stage, readout, legend(matrix), table(matrix));
-  let plan = layout(matrix, 600);
-  let width = 0;
-  /** @type {[number, number]|null} */
-  let at = matrix.selected && matrix.selected[0] < m && matrix.selected[1] < n ? matrix.selected : null;
+  return new MatrixView(matrix).node;
+}
 
-  function draw() {
-    if (node.clientWidth === width) return; // only its own height has changed
-    width = node.clientWidth;
-    plan = layout(matrix, width || 600);
-    paint(base, plan, matrix);
-    mark();
+export class MatrixView {
+  /** @param {Matrix} matrix */
+  constructor(matrix) {
+    this.matrix = matrix;
+    this.base = h("canvas", { role: "img", "aria-label": summary(matrix) });
+    this.over = h("canvas", { class: "over", "aria-hidden": "true" });
+    this.readout = h("output", { class: "readout", "aria-live": "polite" });
+    const spoken = `${matrix.title}. Arrow keys move${matrix.onexplain ? ", Enter explains" : ""}.`;
+    this.stage = h(
+      "div",
+      { class: "matrix", tabindex: "0", role: "group", "data-focus": "matrix", "aria-label": spoken },
+      this.base,
+      this.over,
+    );
+    this.node = h("figure", { class: "figure" }, this.stage, this.readout, legend(matrix), asTable(matrix));
+    this.plan = layout(matrix, 600);
+    this.width = 0;
+    /** @type {[number, number]|null} */
+    this.at = matrix.selected && this.inside(matrix.selected) ? matrix.selected : null;
+    this.listen();
+    new ResizeObserver(() => this.draw()).observe(this.node);
   }
-  /** @param {[number, number]|null} [hover] */
-  function mark(hover = null) {
-    highlight(over, plan, at, hover);
-    const place = hover ?? at;
-    replace(readout, ...(place ? told(matrix, place[0], place[1]) : ["Point at a cell, or use the arrow keys."]));
-  }
-  /** @param {MouseEvent} event @returns {[number, number]|null} */
-  function under(event) {
-    const box = base.getBoundingClientRect();
-    const i = Math.floor((event.clientY - box.top - plan.top) / plan.high);
-    const j = Math.floor((event.clientX - box.left - plan.left) / plan.cell);
-    return i >= 0 && i < m && j >= 0 && j < n ? [i, j] : null;
-  }
-  stage.addEventListener("mousemove", (event) => mark(under(event)));
-  stage.addEventListener("mouseleave", () => mark());
-  stage.addEventListener("click", (event) => {
-    const place = under(event);
-    if (!place) return;
-    select(place);
-    matrix.onexplain?.(...place);
-  });
-  stage.addEventListener("keydown", (event) => {
-    const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-    const move = moves[/** @type {keyof typeof moves} */ (event.key)];
-    if (move) {
+
+  listen() {
+    const { stage, matrix } = this;
+    stage.addEventListener("mousemove", (event) => this.mark(this.under(event)));
+    stage.addEventListener("mouseleave", () => this.mark());
+    stage.addEventListener("click", (event) => {
+      const place = this.under(event);
+      if (!place) return;
+      this.choose(place);
+      matrix.onexplain?.(...place);
+    });
+    stage.addEventListener("keydown", (event) => {
+      const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+      const move = moves[/** @type {keyof typeof moves} */ (event.key)];
+      const [m, n] = [matrix.rows.length, matrix.columns.length];
+      if (move) this.choose(this.at ? [clamp(this.at[0] + move[0], m), clamp(this.at[1] + move[1], n)] : [0, 0]);
+      else if (event.key === "Enter" && this.at) matrix.onexplain?.(...this.at);
+      else return;
       event.preventDefault();
-      select(at ? [clamp(at[0] + move[0], m), clamp(at[1] + move[1], n)] : [0, 0]);
-    } else if (event.key === "Enter" && at) {
-      event.preventDefault();
-      matrix.onexplain?.(...at);
-    }
-  });
+    });
+  }
+
   /** @param {[number, number]} place */
-  function select(place) {
-    at = place;
-    mark();
-    matrix.onselect?.(...place);
+  inside([i, j]) {
+    return i >= 0 && i < this.matrix.rows.length && j >= 0 && j < this.matrix.columns.length;
   }
-  new ResizeObserver(draw).observe(node);
-  return node;
+
+  draw() {
+    if (this.node.clientWidth === this.width) return; // only its own height has changed
+    this.width = this.node.clientWidth;
+    this.plan = layout(this.matrix, this.width || 600);
+    paint(this.base, this.plan, this.matrix);
+    this.mark();
+  }
+
+  /** @param {[number, number]|null} [hover] */
+  mark(hover = null) {
+    highlight(this.over, this.plan, this.at, hover);
+    const place = hover ?? this.at;
+    const nothing = ["Point at a cell, or use the arrow keys."];
+    replace(this.readout, ...(place ? told(this.matrix, place[0], place[1]) : nothing));
+  }
+
+  /** @param {MouseEvent} event @returns {[number, number]|null} */
+  under(event) {
+    const box = this.base.getBoundingClientRect();
+    const i = Math.floor((event.clientY - box.top - this.plan.top) / this.plan.high);
+    const j = Math.floor((event.clientX - box.left - this.plan.left) / this.plan.cell);
+    return this.inside([i, j]) ? [i, j] : null;
+  }
+
+  /** Somebody chose a cell here. @param {[number, number]} place */
+  choose(place) {
+    this.show(place);
+    this.matrix.onselect?.(...place);
+  }
+
+  /** A cell was chosen, here or elsewhere; null: none. @param {[number, number]|null} place */
+  show(place) {
+    this.at = place && this.inside(place) ? place : null;
+    this.mark();
+  }
 }
 
 /** @param {number} i @param {number} size */
@@ -293,41 +312,29 @@ export function legend(matrix) {
 }
 
 /** The same numbers for those who do not see the picture, or want to read them. @param {Matrix} matrix */
-function table(matrix) {
+function asTable(matrix) {
   const n = matrix.columns.length;
   const rows = Math.max(1, Math.min(matrix.rows.length, Math.floor(TABLE / Math.max(1, Math.min(n, 100)))));
   const columns = Math.min(n, 100);
   const details = h("details", { class: "as-table" }, h("summary", {}, "As a table"));
   details.addEventListener("toggle", () => {
     if (details.querySelector("table")) return;
-    const head = h(
-      "tr",
-      {},
-      h("td", {}),
-      ...matrix.columns.slice(0, columns).map((name) => h("th", { scope: "col" }, word(name))),
-    );
-    const body = matrix.rows
-      .slice(0, rows)
-      .map((name, i) =>
-        h(
-          "tr",
-          {},
-          h("th", { scope: "row" }, word(name)),
-          ...Array.from({ length: columns }, (_, j) => h("td", {}, shown(matrix.numbers[i * n + j]))),
-        ),
-      );
-    const more =
-      rows < matrix.rows.length || columns < n
-        ? h("p", { class: "muted" }, `The first ${rows} x ${columns}; Numbers has all.`)
-        : null;
-    details.append(
-      h(
-        "div",
-        { class: "scroll", tabindex: "0", role: "region", "aria-label": `${matrix.title} as a table` },
-        h("table", { class: "numbers" }, h("thead", {}, head), h("tbody", {}, ...body)),
+    const head = matrix.columns.slice(0, columns).map((name) => h("th", { scope: "col" }, word(name)));
+    const body = matrix.rows.slice(0, rows).map((name, i) =>
+      line(
+        word(name),
+        Array.from({ length: columns }, (_, j) => shown(matrix.numbers[i * n + j])),
       ),
-      ...(more ? [more] : []),
     );
+    const whole = h(
+      "table",
+      { class: "numbers" },
+      h("thead", {}, h("tr", {}, h("td", {}), ...head)),
+      h("tbody", {}, ...body),
+    );
+    details.append(scrolled(`${matrix.title} as a table`, whole));
+    if (rows < matrix.rows.length || columns < n)
+      details.append(h("p", { class: "muted" }, `The first ${rows} x ${columns}; Numbers has all.`));
   });
   return details;
 }

@@ -1,6 +1,6 @@
 // @ts-check
 /** What went wrong, in words, with the way out. */
-import { Refused } from "./api.js";
+import { Refused } from "./refused.js";
 import { h, replace } from "./dom.js";
 
 export const notices = h("div", { class: "notices", role: "alert" });

@@ -2,11 +2,13 @@
 /** Any slice of any tensor as a table; it can be copied as NumPy or CSV. */
 import { choice, h, replace, word } from "./dom.js";
 import { exact, shown } from "./format.js";
+import { tell } from "./notice.js";
+import { scrolled } from "./table.js";
 
 /** @typedef {import("./inspector.js").Context} Context */
 /** @typedef {import("./types.js").Place} Place */
 
-const [ROWS, COLUMNS] = [40, 16];
+const [ROWS, COLUMNS, PLACES] = [40, 16, 1000];
 
 /** @param {Context} context */
 export async function numbersTab(context) {
@@ -15,220 +17,204 @@ export async function numbersTab(context) {
   if (!all.length) return h("p", { class: "empty" }, "Nothing was recorded.");
   const body = h("div", { class: "stack" });
   if (!selection.now.tensor || !trace.has(selection.now.tensor)) selection.now.tensor = all[0].name;
-  await draw(context, body);
+  const draw = async () => {
+    const sheet = new Sheet(context, /** @type {string} */ (selection.now.tensor));
+    await sheet.draw();
+    replace(body, sheet.node);
+  };
+  await draw();
   context.onleave(
     selection.listen((changed) => {
-      if ("tensor" in changed) draw(context, body);
+      if ("tensor" in changed) draw().catch(tell);
     }),
   );
   return body;
 }
 
-/** @param {Context} context @param {HTMLElement} body */
-async function draw(context, body) {
-  const { trace, selection } = context;
-  const name = /** @type {string} */ (selection.now.tensor);
-  const description = trace.describe(name);
-  const axes = description.axes;
-  const state = {
-    rows: axes.length > 1 ? axes[axes.length - 2] : null,
-    columns: axes.length ? axes[axes.length - 1] : null,
+/** One tensor: two of its axes run down and across, all others are held. */
+class Sheet {
+  /** @param {Context} context @param {string} name */
+  constructor(context, name) {
+    this.context = context;
+    this.name = name;
+    this.description = context.trace.describe(name);
+    const { axes } = this.description;
+    /** @type {string|null} */
+    this.rows = axes.length > 1 ? axes[axes.length - 2] : null;
+    /** @type {string|null} */
+    this.columns = axes.length ? axes[axes.length - 1] : null;
     /** @type {Place} */
-    held: Object.fromEntries(axes.map((axis) => [axis, 0])),
-    top: 0,
-    left: 0,
-  };
-  if (
-    axes.includes("head") &&
-    selection.now.head !== null &&
-    selection.now.head < description.shape[axes.indexOf("head")]
-  )
-    state.held.head = selection.now.head;
-  const size = (/** @type {string|null} */ axis) => (axis === null ? 1 : description.shape[axes.indexOf(axis)]);
-  const controls = h("div", { class: "row wrap" });
-  const holder = h("div", {});
-  const copied = h("span", { class: "muted", "aria-live": "polite" });
-
-  /** The slice the server is asked for: what is held, and all of the two axes shown. */
-  const slice = () =>
-    axes
-      .filter((axis) => axis !== state.rows && axis !== state.columns)
-      .map((axis) => `${axis}:${state.held[axis]}`)
-      .join(",");
-
-  async function table() {
-    const tensor = await trace.tensor(name, slice());
-    const [m, n] = [size(state.rows), size(state.columns)];
-    state.top = Math.min(state.top, Math.max(0, m - 1));
-    const rows = Array.from({ length: Math.min(ROWS, m - state.top) }, (_, i) => state.top + i);
-    const columns = Array.from({ length: Math.min(COLUMNS, n - state.left) }, (_, j) => state.left + j);
-    const at = (/** @type {number} */ i, /** @type {number} */ j) => {
-      const place = { ...state.held };
-      if (state.rows) place[state.rows] = i;
-      if (state.columns) place[state.columns] = j;
-      return place;
-    };
-    const head = h(
-      "tr",
-      {},
-      h("td", {}),
-      ...columns.map((j) => h("th", { scope: "col" }, ...label(context, name, state.columns, j))),
-    );
-    const lines = rows.map((i) =>
-      h(
-        "tr",
-        {},
-        h("th", { scope: "row" }, ...label(context, name, state.rows, i)),
-        ...columns.map((j) => {
-          const value = tensor.at(at(i, j));
-          return h(
-            "td",
-            {},
-            h(
-              "button",
-              {
-                type: "button",
-                class: "cell",
-                "data-exact": exact(value),
-                onclick: () => context.drawer.open(name, at(i, j)),
-              },
-              shown(value),
-            ),
-          );
-        }),
-      ),
-    );
-    replace(
-      holder,
-      pager("Rows", state.top, m, ROWS, (value) => {
-        state.top = value;
-        table();
-      }),
-      pager("Columns", state.left, n, COLUMNS, (value) => {
-        state.left = value;
-        table();
-      }),
-      h(
-        "div",
-        { class: "scroll", tabindex: "0", role: "region", "aria-label": `${name} as a table` },
-        h(
-          "table",
-          { class: "numbers" },
-          h("caption", { class: "muted" }, `${state.rows ?? "–"} down, ${state.columns ?? "–"} across`),
-          h("thead", {}, head),
-          h("tbody", {}, ...lines),
-        ),
-      ),
-    );
+    this.held = Object.fromEntries(axes.map((axis) => [axis, 0]));
+    const { head } = context.selection.now;
+    if (axes.includes("head") && head !== null && head < this.size("head")) this.held.head = head;
+    this.top = 0;
+    this.left = 0;
+    this.controls = h("div", { class: "row wrap" });
+    this.holder = h("div", {});
+    this.copied = h("span", { class: "muted", "aria-live": "polite" });
+    this.node = h("section", { class: "card" }, h("h2", {}, "Numbers"), this.controls, this.holder);
   }
 
-  /** @param {"numpy"|"csv"} kind */
-  async function copy(kind) {
-    const tensor = await trace.tensor(name, slice());
-    const [m, n] = [size(state.rows), size(state.columns)];
-    const lines = Array.from({ length: m }, (_, i) =>
-      Array.from({ length: n }, (_, j) =>
-        exact(
-          tensor.at({ ...(state.rows ? { [state.rows]: i } : {}), ...(state.columns ? { [state.columns]: j } : {}) }),
-        ),
-      ),
-    );
-    const text =
-      kind === "csv"
-        ? lines.map((line) => line.join(",")).join("\n")
-        : `import numpy as np\nfrom numpy import inf, nan\n\n# ${name}${slice() ? ` at ${slice()}` : ""}\nvalues = np.array([${lines.map((line) => `[${line.join(", ")}]`).join(",\n ")}], dtype=np.float32)\n`;
-    try {
-      await navigator.clipboard.writeText(text);
-      copied.textContent = `Copied ${m} x ${n} numbers.`;
-    } catch {
-      copied.textContent = "The browser does not allow copying; use the export (e).";
-    }
+  draw() {
+    this.drawControls();
+    return this.drawTable();
   }
 
-  function control() {
+  /** @param {string|null} axis */
+  size(axis) {
+    return axis === null ? 1 : this.description.shape[this.description.axes.indexOf(axis)];
+  }
+
+  get others() {
+    return this.description.axes.filter((axis) => axis !== this.rows && axis !== this.columns);
+  }
+
+  /** The slice that is asked for: what is held, and all of the two axes shown. */
+  get slice() {
+    return this.others.map((axis) => `${axis}:${this.held[axis]}`).join(",");
+  }
+
+  /** @param {number} i @param {number} j @returns {Place} */
+  at(i, j) {
+    return { ...(this.rows ? { [this.rows]: i } : {}), ...(this.columns ? { [this.columns]: j } : {}) };
+  }
+
+  drawControls() {
+    const { selection, trace } = this.context;
+    const { axes } = this.description;
     const names = trace.header.tensors.map((tensor) => ({
       value: tensor.name,
       text: `${tensor.name} (${tensor.shape.join(" x ")})`,
     }));
-    const axisChoice = (/** @type {"rows"|"columns"} */ which, /** @type {string} */ text) =>
-      choice(
-        text,
-        axes.map((axis) => ({ value: axis, text: axis })),
-        state[which] ?? "",
-        (axis) => {
-          const other = which === "rows" ? "columns" : "rows";
-          if (state[other] === axis) state[other] = state[which];
-          state[which] = axis;
-          [state.top, state.left] = [0, 0];
-          control();
-          table();
-        },
-      );
     replace(
-      controls,
-      choice("Tensor", names, name, (tensor) => selection.set({ tensor })),
-      axes.length > 1 ? axisChoice("rows", "Down") : null,
-      axes.length > 1 ? axisChoice("columns", "Across") : null,
-      ...axes
-        .filter((axis) => axis !== state.rows && axis !== state.columns)
-        .map((axis) =>
-          choice(
-            axis,
-            Array.from({ length: Math.min(size(axis), 1000) }, (_, i) => ({
-              value: String(i),
-              text: plain(context, name, axis, i),
-            })),
-            String(state.held[axis]),
-            (value) => {
-              state.held[axis] = Number(value);
-              table();
-            },
-          ),
-        ),
-      h("button", { type: "button", onclick: () => copy("numpy") }, "Copy as NumPy"),
-      h("button", { type: "button", onclick: () => copy("csv") }, "Copy as CSV"),
-      copied,
+      this.controls,
+      choice("Tensor", names, this.name, (tensor) => selection.set({ tensor })),
+      axes.length > 1 ? this.axisChoice("rows", "Down") : null,
+      axes.length > 1 ? this.axisChoice("columns", "Across") : null,
+      ...this.others.map((axis) => this.placeChoice(axis)),
+      h("button", { type: "button", onclick: () => this.copy("numpy") }, "Copy as NumPy"),
+      h("button", { type: "button", onclick: () => this.copy("csv") }, "Copy as CSV"),
+      this.copied,
     );
   }
-  control();
-  replace(body, h("section", { class: "card" }, h("h2", {}, "Numbers"), controls, holder));
-  await table();
+
+  /** @param {"rows"|"columns"} which @param {string} text */
+  axisChoice(which, text) {
+    const options = this.description.axes.map((axis) => ({ value: axis, text: axis }));
+    return choice(text, options, this[which] ?? "", (axis) => {
+      const other = which === "rows" ? "columns" : "rows";
+      if (this[other] === axis) this[other] = this[which];
+      this[which] = axis;
+      [this.top, this.left] = [0, 0];
+      this.draw().catch(tell);
+    });
+  }
+
+  /** @param {string} axis */
+  placeChoice(axis) {
+    const words = this.context.trace.words(this.name, axis);
+    const options = Array.from({ length: Math.min(this.size(axis), PLACES) }, (_, i) => ({
+      value: String(i),
+      text: words ? `${i} ${words[i].shown}` : String(i),
+    }));
+    return choice(axis, options, String(this.held[axis]), (value) => {
+      this.held[axis] = Number(value);
+      this.drawTable().catch(tell);
+    });
+  }
+
+  async drawTable() {
+    const tensor = await this.context.trace.tensor(this.name, this.slice);
+    const [m, n] = [this.size(this.rows), this.size(this.columns)];
+    this.top = Math.min(this.top, Math.max(0, m - 1));
+    const rows = Array.from({ length: Math.min(ROWS, m - this.top) }, (_, i) => this.top + i);
+    const columns = Array.from({ length: Math.min(COLUMNS, n - this.left) }, (_, j) => this.left + j);
+    const head = columns.map((j) => h("th", { scope: "col" }, ...this.label(this.columns, j)));
+    const lines = rows.map((i) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, ...this.label(this.rows, i)),
+        ...columns.map((j) => this.cell(tensor.at(this.at(i, j)), i, j)),
+      ),
+    );
+    const body = h(
+      "table",
+      { class: "numbers" },
+      h("caption", { class: "muted" }, `${this.rows ?? "–"} down, ${this.columns ?? "–"} across`),
+      h("thead", {}, h("tr", {}, h("td", {}), ...head)),
+      h("tbody", {}, ...lines),
+    );
+    replace(
+      this.holder,
+      this.pager("Rows", this.top, m, ROWS, (value) => (this.top = value)),
+      this.pager("Columns", this.left, n, COLUMNS, (value) => (this.left = value)),
+      scrolled(`${this.name} as a table`, body),
+    );
+  }
+
+  /** @param {number} value @param {number} i @param {number} j */
+  cell(value, i, j) {
+    const onclick = () => this.context.drawer.open(this.name, { ...this.held, ...this.at(i, j) });
+    const button = h("button", { type: "button", class: "cell", "data-exact": exact(value), onclick }, shown(value));
+    return h("td", {}, button);
+  }
+
+  /** @param {string|null} axis @param {number} i */
+  label(axis, i) {
+    const words = axis ? this.context.trace.words(this.name, axis) : null;
+    return words ? [h("span", { class: "muted" }, `${i} `), word(words[i].shown)] : [String(i)];
+  }
+
+  /** @param {string} name @param {number} start @param {number} size @param {number} page @param {(start: number) => void} go */
+  pager(name, start, size, page, go) {
+    if (size <= page) return null;
+    const last = Math.min(size, start + page);
+    const turn = (
+      /** @type {string} */ text,
+      /** @type {string} */ way,
+      /** @type {number} */ to,
+      /** @type {boolean} */ disabled,
+    ) => {
+      const onclick = () => {
+        go(to);
+        this.drawTable().catch(tell);
+      };
+      return h("button", { type: "button", disabled, "aria-label": `${name}: ${way}`, onclick }, text);
+    };
+    return h(
+      "div",
+      { class: "row pager" },
+      h("span", { class: "muted" }, `${name} ${start} to ${last - 1} of ${size}`),
+      turn("‹", "earlier", Math.max(0, start - page), start === 0),
+      turn("›", "later", start + page, last >= size),
+    );
+  }
+
+  /** @param {"numpy"|"csv"} kind */
+  async copy(kind) {
+    const tensor = await this.context.trace.tensor(this.name, this.slice);
+    const [m, n] = [this.size(this.rows), this.size(this.columns)];
+    const lines = Array.from({ length: m }, (_, i) =>
+      Array.from({ length: n }, (_, j) => exact(tensor.at(this.at(i, j)))),
+    );
+    try {
+      await navigator.clipboard.writeText(kind === "csv" ? csv(lines) : numpy(lines, this.name, this.slice));
+      this.copied.textContent = `Copied ${m} x ${n} numbers.`;
+    } catch {
+      this.copied.textContent = "The browser does not allow copying; use the export (e).";
+    }
+  }
 }
 
-/** @param {Context} context @param {string} name @param {string|null} axis @param {number} i */
-function label(context, name, axis, i) {
-  const words = axis ? context.trace.words(name, axis) : null;
-  return words ? [h("span", { class: "muted" }, `${i} `), word(words[i].shown)] : [String(i)];
+/** @param {string[][]} lines */
+function csv(lines) {
+  return lines.map((line) => line.join(",")).join("\n");
 }
 
-/** @param {Context} context @param {string} name @param {string} axis @param {number} i */
-function plain(context, name, axis, i) {
-  const words = context.trace.words(name, axis);
-  return words ? `${i} ${words[i].shown}` : String(i);
-}
-
-/** @param {string} name @param {number} start @param {number} size @param {number} page @param {(start: number) => void} go */
-function pager(name, start, size, page, go) {
-  if (size <= page) return null;
-  const last = Math.min(size, start + page);
-  return h(
-    "div",
-    { class: "row pager" },
-    h("span", { class: "muted" }, `${name} ${start} to ${last - 1} of ${size}`),
-    h(
-      "button",
-      {
-        type: "button",
-        disabled: start === 0,
-        "aria-label": `${name}: earlier`,
-        onclick: () => go(Math.max(0, start - page)),
-      },
-      "‹",
-    ),
-    h(
-      "button",
-      { type: "button", disabled: last >= size, "aria-label": `${name}: later`, onclick: () => go(start + page) },
-      "›",
-    ),
-  );
+/** @param {string[][]} lines @param {string} name @param {string} slice */
+function numpy(lines, name, slice) {
+  const rows = lines.map((line) => `[${line.join(", ")}]`).join(",\n ");
+  const title = `# ${name}${slice ? ` at ${slice}` : ""}`;
+  return `import numpy as np\nfrom numpy import inf, nan\n\n${title}\nvalues = np.array([${rows}], dtype=np.float32)\n`;
 }

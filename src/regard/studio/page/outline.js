@@ -5,6 +5,7 @@ import { parted } from "./explain.js";
 import { titled } from "./story.js";
 
 /** @typedef {import("./inspector.js").Context} Context */
+/** @typedef {import("./types.js").Description} Description */
 
 /** @param {Context} context */
 export function outline(context) {
@@ -18,46 +19,17 @@ export function outline(context) {
   });
   function draw() {
     const wanted = filter.value.trim().toLowerCase();
-    /** @type {Map<string, import("./types.js").Description[]>} */
+    const fitting = trace.header.tensors.filter((tensor) => tensor.name.toLowerCase().includes(wanted));
+    /** @type {Map<string, Description[]>} */
     const groups = new Map();
-    for (const tensor of trace.header.tensors) {
-      if (!tensor.name.toLowerCase().includes(wanted)) continue;
+    for (const tensor of fitting) {
       const [base] = parted(tensor.name);
       groups.set(base, [...(groups.get(base) ?? []), tensor]);
     }
     replace(
       list,
       ...[...groups].map(([base, tensors]) =>
-        h(
-          "section",
-          {},
-          h("h3", {}, titled(base)),
-          h(
-            "ul",
-            {},
-            ...tensors.map((tensor) =>
-              h(
-                "li",
-                {},
-                h(
-                  "button",
-                  {
-                    type: "button",
-                    class: "outline-item",
-                    "aria-current": tensor.name === selection.now.tensor ? "true" : null,
-                    onclick: () => {
-                      const looks = tensor.name.endsWith("weights") && tensor.axes.includes("query");
-                      const tab = looks ? "attention" : "numbers";
-                      selection.set(selection.now.tab === tab ? { tensor: tensor.name } : { tensor: tensor.name, tab });
-                    },
-                  },
-                  parted(tensor.name)[1],
-                  h("span", { class: "muted" }, ` ${tensor.shape.join("×")}`),
-                ),
-              ),
-            ),
-          ),
-        ),
+        h("section", {}, h("h3", {}, titled(base)), h("ul", {}, ...tensors.map((tensor) => item(context, tensor)))),
       ),
       groups.size ? null : h("p", { class: "muted" }, "No tensor is called so."),
     );
@@ -67,4 +39,24 @@ export function outline(context) {
     if ("tensor" in changed) draw();
   });
   return { node: h("nav", { class: "outline", "aria-label": "Tensors" }, filter, list), stop };
+}
+
+/** @param {Context} context @param {Description} tensor */
+function item({ selection }, tensor) {
+  const onclick = () => {
+    const looks = tensor.name.endsWith("weights") && tensor.axes.includes("query");
+    const tab = looks ? "attention" : "numbers";
+    selection.set(selection.now.tab === tab ? { tensor: tensor.name } : { tensor: tensor.name, tab });
+  };
+  const current = tensor.name === selection.now.tensor ? "true" : null;
+  return h(
+    "li",
+    {},
+    h(
+      "button",
+      { type: "button", class: "outline-item", "aria-current": current, onclick },
+      parted(tensor.name)[1],
+      h("span", { class: "muted" }, ` ${tensor.shape.join("×")}`),
+    ),
+  );
 }

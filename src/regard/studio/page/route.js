@@ -28,5 +28,10 @@ export function traceAddress(trace, query = {}) {
 
 /** Change the address without going anywhere. @param {string} address */
 export function note(address) {
-  if (location.hash !== address) history.replaceState(null, "", address);
+  if (location.hash === address) return;
+  try {
+    history.replaceState(null, "", address);
+  } catch {
+    // a page in a frame of a notebook has no address of its own
+  }
 }

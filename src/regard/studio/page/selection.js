@@ -21,7 +21,7 @@ export class Selection {
       query: whole("query"),
       key: whole("key"),
       step: whole("step") ?? 0,
-      mode: query.get("mode") === "scores" ? "scores" : "softmax",
+      mode: query.get("mode") ?? "softmax",
       view: query.get("view"),
     };
     /** @type {Set<(changed: Partial<Chosen>) => void>} */

@@ -1,12 +1,14 @@
 // @ts-check
 /** Vectors that travel along a sentence: hidden, cell, gates, residuals; each unit at each word. */
-import { labels } from "./onehead.js";
 import { css, ink, rgb } from "./colour.js";
 import { choice, h, replace, word } from "./dom.js";
 import { shown } from "./format.js";
 import { matrix } from "./matrix.js";
+import { tell } from "./notice.js";
+import { labels } from "./onehead.js";
 
 /** @typedef {import("./inspector.js").Context} Context */
+/** @typedef {import("./tensor.js").Tensor} Tensor */
 /** @typedef {import("./types.js").Description} Description */
 
 const UNITS = 64;
@@ -23,150 +25,145 @@ export function along(tensor) {
 
 /** @param {Context} context */
 export async function statesTab(context) {
-  const { trace, selection } = context;
-  const all = vectors(trace.header);
-  if (!all.length) return h("p", { class: "empty" }, "No vectors were recorded along the sentence.");
-  const body = h("div", { class: "stack" });
-  const held = { head: selection.now.head ?? 0, gate: 0 };
-  let unit = 0;
-  let first = 0;
+  const tab = new States(context);
+  if (!tab.all.length) return h("p", { class: "empty" }, "No vectors were recorded along the sentence.");
+  await tab.draw();
+  context.onleave(
+    context.selection.listen((changed) => {
+      if ("tensor" in changed) tab.draw().catch(tell);
+    }),
+  );
+  return tab.node;
+}
 
-  async function draw() {
-    const chosen =
-      all.find((tensor) => tensor.name === selection.now.tensor) ??
-      all.find((tensor) => /(hidden|cell)$/.test(tensor.name)) ??
-      all.find((tensor) => tensor.name.endsWith("residual")) ??
-      all[0];
+class States {
+  /** @param {Context} context */
+  constructor(context) {
+    this.context = context;
+    this.all = vectors(context.trace.header);
+    /** @type {Record<string, number>} */
+    this.held = { head: context.selection.now.head ?? 0, gate: 0 };
+    this.unit = 0;
+    this.first = 0;
+    this.line = h("p", { class: "tokens coloured" });
+    this.card = h("section", { class: "card" });
+    this.node = h("div", { class: "stack" }, this.card);
+  }
+
+  /** What is looked at: as chosen, else a state, else whatever there is. */
+  get chosen() {
+    const named = (/** @type {RegExp} */ end) => this.all.find((tensor) => end.test(tensor.name));
+    const asked = this.all.find((tensor) => tensor.name === this.context.selection.now.tensor);
+    return asked ?? named(/(hidden|cell)$/) ?? named(/residual$/) ?? this.all[0];
+  }
+
+  async draw() {
+    const { chosen } = this;
+    const tensor = await this.context.trace.tensor(chosen.name);
+    this.unit = Math.min(this.unit, tensor.size("width") - 1);
+    this.first = Math.min(this.first, Math.max(0, tensor.size("width") - 1));
     const place = /** @type {string} */ (along(chosen));
-    const tensor = await trace.tensor(chosen.name);
-    const size = (/** @type {string} */ axis) => tensor.size(axis);
-    unit = Math.min(unit, size("width") - 1);
-    first = Math.min(first, Math.max(0, size("width") - 1));
-    const at = { head: Math.min(held.head, size("head") - 1), gate: Math.min(held.gate, size("gate") - 1) };
-    const words = labels(trace, chosen.name, place, size(place));
-    const units = Array.from({ length: Math.min(UNITS, size("width") - first) }, (_, i) => first + i);
-    const numbers = new Float64Array(words.length * units.length);
-    units.forEach((u, j) =>
-      tensor.along(place, { ...at, width: u }).forEach((value, i) => {
-        numbers[i * units.length + j] = value;
-      }),
+    const at = Object.fromEntries(
+      Object.entries(this.held).map(([axis, i]) => [axis, Math.min(i, tensor.size(axis) - 1)]),
     );
-    const top = numbers.reduce((a, b) => Math.max(a, Math.abs(b)), 0);
-    const other = chosen.axes.filter((axis) => axis !== place && axis !== "width");
+    const words = labels(this.context.trace, chosen.name, place, tensor.size(place));
+    this.colour(words, tensor.along(place, { ...at, width: this.unit }));
     replace(
-      body,
-      h(
-        "section",
-        { class: "card" },
-        h(
-          "div",
-          { class: "row wrap" },
-          h("h2", {}, "States"),
-          choice(
-            "Vectors",
-            all.map((t) => ({ value: t.name, text: t.name })),
-            chosen.name,
-            (tensor) => selection.set({ tensor }),
-          ),
-          ...other.map((axis) =>
-            choice(
-              axis,
-              Array.from({ length: size(axis) }, (_, i) => ({
-                value: String(i),
-                text: trace.words(chosen.name, axis)?.[i].shown ?? String(i),
-              })),
-              String(at[/** @type {"head"|"gate"} */ (axis)]),
-              (value) => {
-                held[/** @type {"head"|"gate"} */ (axis)] = Number(value);
-                draw();
-              },
-            ),
-          ),
-        ),
-        coloured(words, tensor.along(place, { ...at, width: unit }), unit),
-        size("width") > UNITS
-          ? h(
-              "div",
-              { class: "row pager" },
-              h("span", { class: "muted" }, `units ${first} to ${first + units.length - 1} of ${size("width")}`),
-              h(
-                "button",
-                {
-                  type: "button",
-                  disabled: first === 0,
-                  "aria-label": "Earlier units",
-                  onclick: () => {
-                    first = Math.max(0, first - UNITS);
-                    unit = first;
-                    draw();
-                  },
-                },
-                "‹",
-              ),
-              h(
-                "button",
-                {
-                  type: "button",
-                  disabled: first + UNITS >= size("width"),
-                  "aria-label": "Later units",
-                  onclick: () => {
-                    first += UNITS;
-                    unit = first;
-                    draw();
-                  },
-                },
-                "›",
-              ),
-            )
-          : null,
-        matrix({
-          title: chosen.name,
-          numbers,
-          rows: words,
-          columns: units.map(String),
-          rowTitle: place,
-          columnTitle: "unit",
-          ramp: "signed",
-          top,
-          largest: 28,
-          selected: null,
-          onselect: (i, j) => {
-            unit = units[j];
-            replace(line(), ...coloured(words, tensor.along(place, { ...at, width: unit }), unit).childNodes);
-          },
-          onexplain: (i, j) => context.drawer.open(chosen.name, { ...at, width: units[j], [place]: i }),
+      this.card,
+      this.controls(chosen, tensor, at),
+      this.line,
+      this.pager(tensor.size("width")),
+      this.picture(chosen, tensor, place, at, words),
+    );
+  }
+
+  /** @param {Description} chosen @param {Tensor} tensor @param {Record<string, number>} at */
+  controls(chosen, tensor, at) {
+    const { trace, selection } = this.context;
+    const names = this.all.map((t) => ({ value: t.name, text: t.name }));
+    const held = chosen.axes.filter((axis) => axis !== along(chosen) && axis !== "width");
+    const places = (/** @type {string} */ axis) =>
+      Array.from({ length: tensor.size(axis) }, (_, i) => ({
+        value: String(i),
+        text: trace.words(chosen.name, axis)?.[i].shown ?? String(i),
+      }));
+    return h(
+      "div",
+      { class: "row wrap" },
+      h("h2", {}, "States"),
+      choice("Vectors", names, chosen.name, (tensor) => selection.set({ tensor })),
+      ...held.map((axis) =>
+        choice(axis, places(axis), String(at[axis] ?? 0), (value) => {
+          this.held[axis] = Number(value);
+          this.draw().catch(tell);
         }),
       ),
     );
   }
-  const line = () => /** @type {HTMLElement} */ (body.querySelector(".coloured"));
-  await draw();
-  context.onleave(
-    selection.listen((changed) => {
-      if ("tensor" in changed) draw();
-    }),
-  );
-  return body;
-}
 
-/** The sentence, each word in the colour of one unit. @param {string[]} words @param {Float64Array} values @param {number} unit */
-function coloured(words, values, unit) {
-  const top = values.reduce((a, b) => Math.max(a, Math.abs(b)), 0);
-  return h(
-    "p",
-    { class: "tokens coloured" },
-    h("span", { class: "muted" }, `unit ${unit}: `),
-    ...words.map((text, i) => {
+  /** @param {number} size */
+  pager(size) {
+    if (size <= UNITS) return null;
+    const go = (/** @type {number} */ by) => {
+      this.first = Math.max(0, this.first + by);
+      this.unit = this.first;
+      this.draw().catch(tell);
+    };
+    const last = Math.min(size, this.first + UNITS) - 1;
+    const turn = (
+      /** @type {string} */ text,
+      /** @type {string} */ name,
+      /** @type {number} */ by,
+      /** @type {boolean} */ disabled,
+    ) => h("button", { type: "button", disabled, "aria-label": name, onclick: () => go(by) }, text);
+    return h(
+      "div",
+      { class: "row pager" },
+      h("span", { class: "muted" }, `units ${this.first} to ${last} of ${size}`),
+      turn("‹", "Earlier units", -UNITS, this.first === 0),
+      turn("›", "Later units", UNITS, this.first + UNITS >= size),
+    );
+  }
+
+  /** @param {Description} chosen @param {Tensor} tensor @param {string} place @param {Record<string, number>} at @param {string[]} words */
+  picture(chosen, tensor, place, at, words) {
+    const units = Array.from({ length: Math.min(UNITS, tensor.size("width") - this.first) }, (_, i) => this.first + i);
+    const numbers = new Float64Array(words.length * units.length);
+    units.forEach((unit, j) =>
+      tensor.along(place, { ...at, width: unit }).forEach((value, i) => {
+        numbers[i * units.length + j] = value;
+      }),
+    );
+    return matrix({
+      title: chosen.name,
+      numbers,
+      rows: words,
+      columns: units.map(String),
+      rowTitle: place,
+      columnTitle: "unit",
+      ramp: "signed",
+      top: numbers.reduce((a, b) => Math.max(a, Math.abs(b)), 0),
+      largest: 28,
+      selected: null,
+      onselect: (_, j) => {
+        this.unit = units[j];
+        this.colour(words, tensor.along(place, { ...at, width: this.unit }));
+      },
+      onexplain: (i, j) => this.context.drawer.open(chosen.name, { ...at, width: units[j], [place]: i }),
+    });
+  }
+
+  /** The sentence, each word in the colour of one unit. @param {string[]} words @param {Float64Array} values */
+  colour(words, values) {
+    const top = values.reduce((a, b) => Math.max(a, Math.abs(b)), 0);
+    const coloured = words.map((text, i) => {
       const colour = rgb(values[i], top, "signed");
-      const node = h(
-        "span",
-        { class: "token", title: shown(values[i]) },
-        word(text),
-        h("small", {}, values[i].toFixed(2).replace("-", "−")),
-      );
+      const number = h("small", {}, values[i].toFixed(2).replace("-", "−"));
+      const node = h("span", { class: "token", title: shown(values[i]) }, word(text), number);
       node.style.background = css(colour);
       node.style.color = ink(colour);
       return node;
-    }),
-  );
+    });
+    replace(this.line, h("span", { class: "muted" }, `unit ${this.unit}: `), ...coloured);
+  }
 }

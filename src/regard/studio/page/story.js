@@ -5,6 +5,7 @@ import { h, replace, word } from "./dom.js";
 import { parted } from "./explain.js";
 import { shown } from "./format.js";
 import { sized } from "./matrix.js";
+import { tell } from "./notice.js";
 import { strip } from "./strip.js";
 
 /** @typedef {import("./inspector.js").Context} Context */
@@ -25,101 +26,113 @@ const SAID = {
   cell: "what is remembered",
   hidden: "what is passed on",
 };
+const SIDES = [
+  ["source", "Word that was read"],
+  ["target", "Word that was said"],
+];
+const STRIPS = 4;
 
 /** @param {Context} context */
 export async function storyTab(context) {
-  const { trace, selection } = context;
-  const { sequences, steps } = trace.header;
-  const parts = grouped(trace.header.tensors.filter((tensor) => tensor.name !== "answer" && tensor.name !== "logits"));
-  const sides = [
-    ["source", "Word that was read"],
-    ["target", "Word that was said"],
-  ].filter(([side]) => sequences[side]?.length);
-  /** @type {Record<string, number>} */
-  const at = { source: 0, target: Math.min(selection.now.step, Math.max(0, (sequences.target?.length ?? 1) - 1)) };
-  // a prompt of many words is read before the first is said
-  const prompt = (sequences.read?.length ?? 0) - (sequences.target?.length ?? 0);
-  const body = h("div", { class: "stack" });
-  /** @type {Set<Part>} */
-  const open = new Set();
+  const story = new Story(context);
+  story.draw();
+  return story.node;
+}
 
-  function draw() {
+class Story {
+  /** @param {Context} context */
+  constructor(context) {
+    const { sequences, tensors } = context.trace.header;
+    this.context = context;
+    this.parts = grouped(tensors.filter((tensor) => tensor.name !== "answer" && tensor.name !== "logits"));
+    const last = Math.max(0, (sequences.target?.length ?? 1) - 1);
+    /** @type {Record<string, number>} */
+    this.at = { source: 0, target: Math.min(context.selection.now.step, last) };
+    // a prompt of many words is read before the first is said
+    this.prompt = Math.max(0, (sequences.read?.length ?? 0) - (sequences.target?.length ?? 0));
+    /** @type {Set<Part>} */
+    this.open = new Set();
+    this.node = h("div", { class: "stack" });
+  }
+
+  draw() {
+    const { text, answer, sequences, steps } = this.context.trace.header;
     replace(
-      body,
+      this.node,
       h(
         "section",
         { class: "card" },
         h("h2", {}, "From the words to the answer"),
-        h("p", {}, word(trace.header.text, "sentence source"), " → ", word(trace.header.answer, "sentence target")),
-        ...sides.map(([side, text]) =>
-          h(
-            "div",
-            { class: "row wrap", role: "group", "aria-label": text },
-            h("span", { class: "muted" }, text),
-            ...sequences[side].map((token, i) =>
-              h(
-                "button",
-                {
-                  type: "button",
-                  class: `token ${side}${at[side] === i ? " picked" : ""}`,
-                  "aria-pressed": String(at[side] === i),
-                  onclick: () => {
-                    at[side] = i;
-                    draw();
-                  },
-                },
-                word(token.shown),
-              ),
-            ),
-          ),
-        ),
+        h("p", {}, word(text, "sentence source"), " → ", word(answer, "sentence target")),
+        ...SIDES.filter(([side]) => sequences[side]?.length).map(([side, name]) => this.words(side, name)),
       ),
       h(
         "ol",
         { class: "story" },
-        ...parts.map((part) => h("li", {}, block(part))),
-        steps.length ? h("li", {}, ending()) : null,
+        ...this.parts.map((part) => h("li", {}, this.block(part))),
+        steps.length ? h("li", {}, this.ending()) : null,
       ),
+    );
+  }
+
+  /** @param {string} side @param {string} name */
+  words(side, name) {
+    const buttons = this.context.trace.header.sequences[side].map((token, i) => {
+      const chosen = this.at[side] === i;
+      const onclick = () => {
+        this.at[side] = i;
+        this.draw();
+      };
+      const kind = `token ${side}${chosen ? " picked" : ""}`;
+      return h("button", { type: "button", class: kind, "aria-pressed": String(chosen), onclick }, word(token.shown));
+    });
+    return h(
+      "div",
+      { class: "row wrap", role: "group", "aria-label": name },
+      h("span", { class: "muted" }, name),
+      ...buttons,
     );
   }
 
   /** @param {Part} part */
-  function block(part) {
+  block(part) {
     const inside = h("div", { class: "inside" });
     const small = h("span", { class: "mini" });
+    const names = part.tensors.map((tensor) => parted(tensor.name)[1]).join(" → ");
     const details = h(
       "details",
-      { class: "card part", open: open.has(part) },
+      { class: "card part", open: this.open.has(part) },
       h(
         "summary",
         {},
         h("span", { class: "part-name" }, titled(part.base)),
-        h("span", { class: "muted part-parts" }, part.tensors.map((tensor) => parted(tensor.name)[1]).join(" → ")),
+        h("span", { class: "muted part-parts" }, names),
         small,
       ),
       inside,
     );
-    mini(part.tensors.find((tensor) => tensor.name.endsWith("weights")) ?? part.tensors[part.tensors.length - 1]).then(
-      (canvas) => small.append(canvas),
-    );
+    const looks = part.tensors.find((tensor) => tensor.name.endsWith("weights"));
+    this.mini(looks ?? part.tensors[part.tensors.length - 1])
+      .then((canvas) => small.append(canvas))
+      .catch(tell);
     const load = async () => {
       if (!details.open || inside.childElementCount) return;
-      replace(inside, ...(await Promise.all(part.tensors.map((tensor) => line(tensor)))));
+      replace(inside, ...(await Promise.all(part.tensors.map((tensor) => this.line(tensor)))));
     };
     details.addEventListener("toggle", () => {
-      if (details.open) open.add(part);
-      else open.delete(part);
-      load();
+      if (details.open) this.open.add(part);
+      else this.open.delete(part);
+      load().catch(tell);
     });
-    load();
+    load().catch(tell);
     return details;
   }
 
   /** A part at a glance: its attention, mean of heads, or its vector at the chosen word. @param {Description} tensor */
-  async function mini(tensor) {
-    const numbers = (await trace.tensor(tensor.name)).mean("head").mean("gate");
+  async mini(tensor) {
+    const numbers = (await this.context.trace.tensor(tensor.name)).mean("head").mean("gate");
     const looks = tensor.axes.includes("query") && tensor.axes.includes("key");
-    const { own, place, last } = standing(tensor);
+    const { own, place, last } = this.standing(tensor);
     const [rows, columns] = looks ? [numbers.size("query"), numbers.size("key")] : [1, numbers.size(last)];
     const values = looks ? numbers.plane("query", "key", {}) : numbers.along(last, own ? place : {});
     const canvas = h("canvas", { "aria-hidden": "true" });
@@ -136,69 +149,56 @@ export async function storyTab(context) {
   }
 
   /** Where a tensor is looked at: its own axis along the sentence at the chosen word. @param {Description} tensor */
-  function standing(tensor) {
+  standing(tensor) {
     const last = tensor.axes[tensor.axes.length - 1];
     const own = tensor.axes.find((axis) => axis !== last && ["query", "position", "step", "key"].includes(axis));
     if (!own) return { own, last, place: {}, side: null };
     const side = tensor.sides[own] === "source" ? "source" : "target";
-    const shift = tensor.sides[own] === "read" ? Math.max(0, prompt) : 0;
-    return {
-      own,
-      last,
-      side,
-      place: { [own]: Math.min(at[side] + shift, tensor.shape[tensor.axes.indexOf(own)] - 1) },
-    };
+    const shift = tensor.sides[own] === "read" ? this.prompt : 0;
+    const most = tensor.shape[tensor.axes.indexOf(own)] - 1;
+    return { own, last, side, place: { [own]: Math.min(this.at[side] + shift, most) } };
   }
 
   /** One tensor at the chosen word: a vector a head, at most four. @param {Description} tensor */
-  async function line(tensor) {
+  async line(tensor) {
+    const { trace, drawer } = this.context;
     const numbers = await trace.tensor(tensor.name);
-    const { own, last, place, side } = standing(tensor);
+    const { own, last, place, side } = this.standing(tensor);
     const many = tensor.axes.find((axis) => axis !== last && axis !== own);
-    /** @type {Record<string, number>[]} */
-    const rows = Array.from({ length: many ? Math.min(4, numbers.size(many)) : 1 }, (_, i) =>
-      many ? { ...place, [many]: i } : place,
-    );
-    const top = Math.max(Math.abs(tensor.min), Math.abs(tensor.max));
+    const kind = /** @type {keyof typeof SAID} */ (parted(tensor.name)[1]);
     const names = trace.words(tensor.name, last)?.map((w) => w.shown) ?? null;
-    const kind = parted(tensor.name)[1];
+    const count = many ? numbers.size(many) : 1;
+    const rows = Array.from({ length: Math.min(STRIPS, count) }, (_, i) => {
+      /** @type {Record<string, number>} */
+      const row = many ? { ...place, [many]: i } : place;
+      const drawn = strip({
+        numbers: numbers.along(last, row),
+        top: Math.max(Math.abs(tensor.min), Math.abs(tensor.max)),
+        ramp: kind === "weights" ? "weight" : "signed",
+        label: `${tensor.name}${many ? ` ${many} ${i}` : ""}`,
+        names,
+        onpick: (unit) => drawer.open(tensor.name, { ...row, [last]: unit }),
+      });
+      return h("div", { class: "row" }, many ? h("span", { class: "muted fixed" }, `${many} ${i}`) : null, drawn);
+    });
+    const where = own && side ? (trace.words(tensor.name, own)?.[place[own]]?.shown ?? String(place[own])) : null;
+    const rest = count > STRIPS ? h("p", { class: "muted" }, `and ${count - STRIPS} more under Numbers`) : null;
     return h(
       "section",
       { class: "line" },
-      h(
-        "h3",
-        {},
-        kind,
-        own && side ? h("span", { class: "muted" }, ` at `) : null,
-        own && side ? word(trace.words(tensor.name, own)?.[place[own]]?.shown ?? String(place[own])) : null,
-      ),
-      SAID[/** @type {keyof typeof SAID} */ (kind)]
-        ? h("p", { class: "muted" }, SAID[/** @type {keyof typeof SAID} */ (kind)])
-        : null,
-      ...rows.map((row) =>
-        h(
-          "div",
-          { class: "row" },
-          many ? h("span", { class: "muted fixed" }, `${many} ${row[many]}`) : null,
-          strip({
-            numbers: numbers.along(last, row),
-            top,
-            ramp: kind === "weights" ? "weight" : "signed",
-            label: `${tensor.name}${many ? ` ${many} ${row[many]}` : ""}`,
-            names,
-            onpick: (i) => context.drawer.open(tensor.name, { ...row, [last]: i }),
-          }),
-        ),
-      ),
-      many && numbers.size(many) > 4
-        ? h("p", { class: "muted" }, `and ${numbers.size(many) - 4} more under Numbers`)
-        : null,
+      h("h3", {}, kind, where ? h("span", { class: "muted" }, " at ") : null, where ? word(where) : null),
+      SAID[kind] ? h("p", { class: "muted" }, SAID[kind]) : null,
+      ...rows,
+      rest,
     );
   }
 
-  function ending() {
-    const step = steps[Math.min(at.target, steps.length - 1)];
-    const total = step.best.slice(0, 5);
+  ending() {
+    const { trace, selection } = this.context;
+    const { steps } = trace.header;
+    const step = steps[Math.min(this.at.target, steps.length - 1)];
+    const best = step.best.slice(0, 5);
+    const follow = () => selection.set({ tab: "decode", step: this.at.target });
     return h(
       "section",
       { class: "card part" },
@@ -214,21 +214,11 @@ export async function storyTab(context) {
         "p",
         { class: "muted" },
         "The largest logits: ",
-        ...total.flatMap((candidate, i) => [i ? ", " : "", word(candidate.shown), ` ${shown(candidate.logit)}`]),
+        ...best.flatMap((candidate, i) => [i ? ", " : "", word(candidate.shown), ` ${shown(candidate.logit)}`]),
       ),
-      h(
-        "p",
-        {},
-        h(
-          "button",
-          { type: "button", class: "link", onclick: () => selection.set({ tab: "decode", step: at.target }) },
-          "Follow it step by step",
-        ),
-      ),
+      h("p", {}, h("button", { type: "button", class: "link", onclick: follow }, "Follow it step by step")),
     );
   }
-  draw();
-  return body;
 }
 
 /** Neighbours in time that belong to one part of the model. @param {Description[]} tensors @returns {Part[]} */

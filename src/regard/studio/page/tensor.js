@@ -87,4 +87,34 @@ export class Tensor {
     }
     return new Tensor(axes, shape, data);
   }
+
+  /**
+   * A part by the names of its axes: "head:2,query:0-9" is one head, which takes the axis away, and ten queries.
+   * @param {string} slice @returns {Tensor}
+   */
+  cut(slice) {
+    if (!slice) return this;
+    /** @type {Map<string, [number, number, boolean]>} */
+    const asked = new Map();
+    for (const part of slice.split(",")) {
+      const [axis, places] = part.split(":");
+      const [first, last] = places.split("-");
+      asked.set(axis, [Number(first), Number(last ?? first), last !== undefined]);
+    }
+    /** @type {[number, number, boolean][]} */
+    const ranges = this.axes.map((axis, i) => asked.get(axis) ?? [0, this.shape[i] - 1, true]);
+    const sizes = ranges.map(([first, last]) => last - first + 1);
+    const Numbers = /** @type {Float32ArrayConstructor} */ (this.data.constructor);
+    const data = new Numbers(sizes.reduce((a, b) => a * b, 1));
+    for (let i = 0; i < data.length; i++) {
+      let [rest, offset] = [i, 0];
+      for (let axis = sizes.length - 1; axis >= 0; axis--) {
+        offset += (ranges[axis][0] + (rest % sizes[axis])) * this.strides[axis];
+        rest = Math.floor(rest / sizes[axis]);
+      }
+      data[i] = this.data[offset];
+    }
+    const kept = (/** @type {number[]|string[]} */ of) => of.filter((_, i) => ranges[i][2]);
+    return new Tensor(/** @type {string[]} */ (kept(this.axes)), /** @type {number[]} */ (kept(sizes)), data);
+  }
 }

@@ -51,22 +51,9 @@ export class TopBar {
       "header",
       { class: "topbar" },
       h("a", { class: "brand", href: "#/" }, "regard"),
+      h("a", { class: "learn-link", href: "#/learn" }, "Lessons"),
       this.form,
-      h(
-        "button",
-        {
-          type: "button",
-          class: "icon",
-          "aria-label": "Light or dark",
-          title: "Light or dark",
-          onclick: () => {
-            toggleTheme();
-            themed();
-          },
-        },
-        "◐",
-      ),
-      h("button", { type: "button", class: "icon", "aria-label": "Keys", title: "Keys (?)", onclick: helpDialog }, "?"),
+      ...always(themed),
     );
   }
 
@@ -112,4 +99,17 @@ export class TopBar {
     this.button.textContent = "Run";
     this.button.disabled = false;
   }
+}
+
+/** What every page has on top: light or dark, and the keys. @param {() => void} themed */
+export function always(themed) {
+  const toggle = () => {
+    toggleTheme();
+    themed();
+  };
+  const named = (/** @type {string} */ name) => ({ type: "button", class: "icon", "aria-label": name });
+  return [
+    h("button", { ...named("Light or dark"), title: "Light or dark", onclick: toggle }, "◐"),
+    h("button", { ...named("Keys"), title: "Keys (?)", onclick: helpDialog }, "?"),
+  ];
 }

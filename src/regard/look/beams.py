@@ -7,29 +7,29 @@ from typing import Any
 
 import torch
 
-from regard.look import Recording, shown
-from regard.look.steps import passes, plain, sources, spelt
+from regard.look.steps import Spell, passes, plain, sources, spelt
+from regard.look.tokens import shown
+from regard.trace import Record
 
 Prefix = tuple[int, ...]
 
 
-def tree(recording: Recording) -> list[dict[str, Any]]:
+def tree(records: Sequence[Record], spell: Spell) -> list[dict[str, Any]]:
     """One node a hypothesis and step: token, log-probability so far, parent, and whether it became the answer.
 
     A node that was left behind says how likely its best way on was, and how likely the last that stayed.
 
-    >>> from regard.trace import Trace
-    >>> tree(Recording(Trace()))
+    >>> tree([], {})
     []
     """
-    found = [one for one in passes("logits", recording.records) if one.decoded]
+    found = [one for one in passes("logits", records) if one.decoded]
     if not found:
         return []
-    records, source = found[0].records, found[0].sources[0]
+    source = found[0].sources[0]
     answer = tuple(found[0].said(source))
     live: list[dict[Prefix, float]] = [{(): 0.0}]  # of each step: prefixes with their scores
     best: list[dict[Prefix, list[float]]] = []  # and how likely each way on is
-    for record in records:
+    for record in found[0].records:
         logs = record.data.float().log_softmax(-1)
         rows = {_said(record, row): row for row, owner in reversed(list(enumerate(sources(record)))) if owner == source}
         before = live[-1] if record.scene["step"] else {(): 0.0}
@@ -37,22 +37,22 @@ def tree(recording: Recording) -> list[dict[str, Any]]:
             before = {p: live[-1][p[:-1]] + best[-1][p[:-1]][p[-1]] for p in rows if p[:-1] in best[-1]}
             live.append(before)
         best.append({prefix: logs[row].double().tolist() for prefix, row in rows.items() if prefix in before})
-    return _nodes(live, best, answer, recording)
+    return _nodes(live, best, answer, spell)
 
 
-def _said(record: Any, row: int) -> Prefix:
+def _said(record: Record, row: int) -> Prefix:
     return tuple(plain(record.scene["target"][row])) if record.scene["step"] else ()
 
 
 def _nodes(
-    live: Sequence[dict[Prefix, float]], best: Sequence[dict[Prefix, list[float]]], answer: Prefix, recording: Recording
+    live: Sequence[dict[Prefix, float]], best: Sequence[dict[Prefix, list[float]]], answer: Prefix, spell: Spell
 ) -> list[dict[str, Any]]:
     numbers: dict[Prefix, int] = {}
     nodes: list[dict[str, Any]] = []
 
     def add(prefix: Prefix, score: float, state: str, **more: Any) -> None:
         numbers[prefix] = len(nodes)
-        token = spelt(prefix[-1:], "target", recording.spell)[0]
+        token = spelt(prefix[-1:], "target", spell)[0]
         parent = numbers.get(prefix[:-1])
         nodes.append(
             {

@@ -13,10 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.look import Recording
 from regard.look.states import backwards
-from regard.look.steps import ANSWER, crosses, passes, plain, reader, side, spelt, trimmed
-from regard.trace import Record, Trace
+from regard.look.steps import ANSWER, Spell, crosses, passes, plain, reader, side, spelt, trimmed
+from regard.trace import Record
 
 Path = Sequence[tuple[Record, int]]
 """Records that follow one another, each with the row of its batch that is looked at."""
@@ -24,26 +23,26 @@ Words = dict[str, list[list[str]]]
 """Of a sequence ("source", "target", "read"): its words, in a list of one row."""
 
 
-def condensed(recording: Recording) -> Recording:
+def condensed(records: Sequence[Record], spell: Spell) -> list[Record]:
     """The steps that led to the answer for the first sentence, joined.
 
     >>> one = Record("w.weights", ("batch", "query", "key"), torch.ones(1, 1, 1), {}, {"step": 0, "target": [[2]]})
     >>> two = Record("w.weights", ("batch", "query", "key"), torch.ones(1, 1, 2), {}, {"step": 1, "target": [[5]]})
-    >>> condensed(Recording(Trace(records=[one, two]))).records[0].data
+    >>> condensed([one, two], {})[0].data
     tensor([[[1., 0.],
              [1., 1.]]])
     """
-    words = sequences(recording)
-    return Recording(
-        Trace(records=[_whole(seen.name, recording, words) for seen in recording.names()]), recording.spell
-    )
+    if records and all(record.scene.get("condensed") for record in records):
+        return list(records)  # out of a file
+    words = sequences(records, spell)
+    return [_whole(name, records, words) for name in dict.fromkeys(record.name for record in records)]
 
 
-def _whole(name: str, recording: Recording, words: Words) -> Record:
-    found = passes(name, recording.records)[0]
+def _whole(name: str, records: Sequence[Record], words: Words) -> Record:
+    found = passes(name, records)[0]
     path = [(found.records[0], 0)] if name == ANSWER else found.path(found.sources[0])
     axes, data = joined(path)
-    first, scene = path[0][0], dict[str, Any](words)
+    first, scene = path[0][0], {**words, "condensed": True}
     if backwards(first):  # so that it stands under the word it was read at
         data, scene["backwards"] = data.flip(axes.index("position")), True
     labels: dict[str, Any] = {}
@@ -58,32 +57,38 @@ def _whole(name: str, recording: Recording, words: Words) -> Record:
     return Record(name, ("batch", *axes), data[None], labels, scene)
 
 
-def sequences(recording: Recording) -> Words:
+def sequences(records: Sequence[Record], spell: Spell) -> Words:
     """The words of the first sentence: what was read, what was said, and what the decoder read to say it.
 
-    >>> sequences(Recording(Trace()))
-    {}
+    A text that was read as it is, with nothing said, is what the decoder read.
+
+    >>> sequences([Record("w", ("batch",), torch.ones(1), {}, {"target": [["The", " sea"]]})], {})
+    {'read': [['The', ' sea']]}
     """
-    words: Words = {}
-    for record in recording.records:
-        source = record.scene.get("source")
-        if source is not None and len(source) and len(source[0]):
-            words["source"] = [_spelt(source[0], "source", recording)]
-            break
-    found = next((one for one in passes("logits", recording.records) if one.decoded), None)
+    words = _first("source", "source", records, spell)
+    found = next((one for one in passes("logits", records) if one.decoded), None)
     if found is None:
-        return words
+        return words | _first("target", "read", records, spell)
     path = found.path(found.sources[0])
-    answer = next((record for record in recording.records if record.name == ANSWER), None)
+    answer = next((record for record in records if record.name == ANSWER), None)
     given = None if answer is None else answer.labels.get("position")
     said = found.said(found.sources[0]) if given is None else given[0]
-    target = _spelt(said, "target", recording)[: len(path)]
-    prompt = _spelt(trimmed(plain(path[0][0].scene["target"][0])), "target", recording)
+    target = _spelt(said, "target", spell)[: len(path)]
+    prompt = _spelt(trimmed(plain(path[0][0].scene["target"][0])), "target", spell)
     return words | {"target": [target], "read": [[*prompt, *target][: len(prompt) + len(path) - 1]]}
 
 
-def _spelt(row: Any, whose: str, recording: Recording) -> list[str]:
-    return [item if isinstance(item, str) else spelt([item], whose, recording.spell)[0] for item in plain(row)]
+def _first(whose: str, name: str, records: Sequence[Record], spell: Spell) -> Words:
+    """The words of the first sentence of a side, under a name; nothing if nobody said them."""
+    for record in records:
+        given = record.scene.get(whose)
+        if given is not None and len(given) and len(given[0]):
+            return {name: [_spelt(given[0], whose, spell)]}
+    return {}
+
+
+def _spelt(row: Any, whose: str, spell: Spell) -> list[str]:
+    return [item if isinstance(item, str) else spelt([item], whose, spell)[0] for item in plain(row)]
 
 
 def joined(path: Path) -> tuple[tuple[str, ...], Tensor]:

@@ -8,10 +8,10 @@ from typing import Any
 
 from torch import Tensor
 
-from regard.look import Recording, shown
+from regard.look import beams
 from regard.look.archive import FORMAT
-from regard.look.steps import ANSWER, side, spelt
-from regard.studio import beams
+from regard.look.steps import ANSWER, Spell, side, spelt
+from regard.look.tokens import shown
 from regard.trace import Record
 
 SEQUENCES = ("source", "target", "read")
@@ -20,20 +20,20 @@ BEST = 50
 """logits of a step that the header has, the largest first"""
 
 
-def header(recording: Recording, whole: Recording) -> dict[str, Any]:
-    """What a page needs to know before it asks for a tensor; `whole` has the hypotheses that were left behind too.
+def header(records: Sequence[Record], whole: Sequence[Record], spell: Spell) -> dict[str, Any]:
+    """What a page needs to know before it asks for a tensor. `records` are condensed; `whole` has the hypotheses that
+    were left behind too.
 
-    >>> from regard.trace import Trace
-    >>> header(Recording(Trace()), Recording(Trace()))["tensors"]
+    >>> header([], [], {})["tensors"]
     []
     """
-    words = next((record.scene for record in recording.records), {})
+    words = next((record.scene for record in records), {})
     return {
         "format": FORMAT,
         "sequences": {name: [_word(token) for token in words[name][0]] for name in SEQUENCES if name in words},
-        "tensors": [describe(record) for record in recording.records],
-        "steps": _steps(recording),
-        "beam": beams.tree(whole),
+        "tensors": [describe(record) for record in records],
+        "steps": _steps(records, spell),
+        "beam": beams.tree(whole, spell),
     }
 
 
@@ -76,9 +76,9 @@ def sides(record: Record) -> dict[str, str]:
     return {axis: whose for axis, whose in found.items() if whose in SEQUENCES}
 
 
-def _steps(recording: Recording) -> list[dict[str, Any]]:
+def _steps(records: Sequence[Record], spell: Spell) -> list[dict[str, Any]]:
     """Of each word that was said: its logit, its log-probability, and the best that could have been said."""
-    logits, answer = (_only(recording, name) for name in ("logits", ANSWER))
+    logits, answer = (_only(records, name) for name in ("logits", ANSWER))
     if logits is None or answer is None or logits.ndim != 2:
         return []
     said = answer.tolist()[: len(logits)]
@@ -86,12 +86,12 @@ def _steps(recording: Recording) -> list[dict[str, Any]]:
     best = logits.topk(min(BEST, logits.shape[1]))
     return [
         {
-            "chosen": {"id": word, **_spelt([word], recording)[0], "logit": float(logits[step, word])},
+            "chosen": {"id": word, **_spelt([word], spell)[0], "logit": float(logits[step, word])},
             "log": logs[step],
             "entropy": _entropy(logits[step]),
             "best": [
                 {"id": i, **token, "logit": logit}
-                for i, token, logit in zip(ids, _spelt(ids, recording), values, strict=True)
+                for i, token, logit in zip(ids, _spelt(ids, spell), values, strict=True)
             ],
         }
         for step, word in enumerate(said)
@@ -99,13 +99,12 @@ def _steps(recording: Recording) -> list[dict[str, Any]]:
     ]
 
 
-def _spelt(ids: Sequence[int], recording: Recording) -> list[dict[str, Any]]:
-    return [_word(token) for token in spelt(ids, "target", recording.spell)]
+def _spelt(ids: Sequence[int], spell: Spell) -> list[dict[str, Any]]:
+    return [_word(token) for token in spelt(ids, "target", spell)]
 
 
-def _only(recording: Recording, name: str) -> Tensor | None:
-    found = recording.find(name)
-    return found[0].data[0] if found else None
+def _only(records: Sequence[Record], name: str) -> Tensor | None:
+    return next((record.data[0] for record in records if record.name == name), None)
 
 
 def _entropy(logits_V: Tensor) -> float:

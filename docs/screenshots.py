@@ -1,0 +1,103 @@
+"""The pictures of studio.md: three small models are trained on the built-in phrases, and the studio is looked at.
+
+python docs/screenshots.py        # two minutes, Chromium and Playwright (the test extra)
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from playwright.sync_api import Page, sync_playwright
+
+from regard.cli import invoke
+from regard.studio.app import build
+from regard.studio.example import RECIPE, TEXT
+from regard.studio.serving import bound
+from regard.studio.work import Studio, Wish
+
+HERE = Path(__file__).parent
+WIDE = 1280
+CROSS = "decoder.layers.1.cross.weights"
+MODELS = {
+    "transformer": ["train.every=25", "task.scored=100", f"train.probe={TEXT}"],
+    "rnnsearch": ['model={kind = "rnnsearch", embedding = 64, width = 64, alignment = 64, maxout = 64}'],
+    "lstm": ['model={kind = "seq2seq", layers = 1, width = 96}'],
+}
+
+
+def trained(folder: Path) -> Path:
+    """One run a model."""
+    (folder / "example.toml").write_text(RECIPE, encoding="utf-8")
+    for name, settings in MODELS.items():
+        command = ["train", str(folder / "example.toml"), "--out", str(folder / "runs" / name), "--quiet", *settings]
+        if invoke(command):
+            sys.exit(f"the {name} could not be trained")
+    return folder / "runs"
+
+
+def shot(page: Page, name: str, height: int) -> None:
+    """The upper part of the page as a picture beside this file."""
+    page.evaluate("scrollTo(0, 0)")
+    page.wait_for_timeout(500)
+    clip: Any = {"x": 0, "y": 0, "width": WIDE, "height": height}
+    page.screenshot(path=str(HERE / f"studio-{name}.png"), full_page=True, clip=clip)
+
+
+def go(page: Page, address: str) -> None:
+    """Open an address of the page, and wait until it is drawn."""
+    page.goto(address)
+    page.wait_for_selector(f"html[data-ready^='#{address.split('#')[1].split('?')[0]}']", state="attached")
+
+
+def take(page: Page, base: str, studio: Studio) -> None:
+    """All pictures."""
+    models = {entry.name: entry.id for entry in studio.library.entries()}
+    traces = {name: studio.trace(Wish(models[name], TEXT)).header["id"] for name in MODELS}
+    go(page, f"{base}#/t/{traces['transformer']}?tab=attention&tensor={CROSS}&head=1")
+    shot(page, "attention", 960)
+    go(page, f"{base}#/t/{traces['transformer']}?tab=attention&tensor={CROSS}&head=1&query=1&key=0")
+    page.get_by_role("button", name="Edit this row").click()
+    page.get_by_role("button", name="Only at").click()
+    page.get_by_role("button", name="Try it").click()
+    page.locator(".fork summary").click()
+    page.get_by_role("button", name="− before").click()
+    shot(page, "whatif", 900)
+    go(page, f"{base}#/compare?t={','.join(traces.values())}")
+    page.locator(".lineup .matrix").first.focus()
+    for key in ("ArrowRight", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+    shot(page, "lineup", 900)
+    go(page, f"{base}#/runs/{models['transformer']}")
+    page.get_by_label("Step of the training").fill("6")
+    shot(page, "training", 1100)
+
+
+def main() -> None:
+    """Train, serve, look."""
+    browser = os.environ.get("REGARD_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
+    with tempfile.TemporaryDirectory() as folder, bound(0) as listening, sync_playwright() as playwright:
+        runs = Path(sys.argv[1]) if len(sys.argv) > 1 else trained(Path(folder))
+        studio = Studio(runs, Path(folder) / "cache")
+        server = uvicorn.Server(uvicorn.Config(build(studio), log_level="warning"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.05)
+        opened = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        page = opened.new_page(viewport={"width": WIDE, "height": 900})
+        take(page, f"http://127.0.0.1:{listening.getsockname()[1]}/", studio)
+        opened.close()
+        server.should_exit = True
+        thread.join(10)
+
+
+if __name__ == "__main__":
+    main()

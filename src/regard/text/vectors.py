@@ -1,0 +1,147 @@
+"""Word vectors of one's own, as GloVe (Pennington et al. 2014) and word2vec write them: a word and its numbers a line.
+
+They are where the embeddings of a vocabulary's words start; what is not in the file starts at random, as wide.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from regard.errors import ConfigError, DataError
+
+FILE = "vectors.safetensors"
+
+
+@dataclass(frozen=True)
+class VectorsConfig:
+    """Where words start from.
+
+    >>> VectorsConfig().path is None
+    True
+    """
+
+    path: str | None = None
+    """a file of word vectors, such as GloVe's: a word and its numbers a line, .gz too; none: words start at random"""
+    words: int = 0
+    """so many of the first words of the file join the vocabulary, on top of text.size: texts may have words that
+    training has not"""
+
+    def __post_init__(self) -> None:
+        if self.words < 0:
+            raise ConfigError(f"words = {self.words} must be at least 0")
+
+    def file(self) -> Path | None:
+        """The file, its ~ and $VARIABLES filled in."""
+        return None if self.path is None else Path(os.path.expandvars(self.path)).expanduser()
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    """The vectors of those words of a vocabulary that a file has.
+
+    >>> found = WordVectors(np.array([4, 6]), np.ones((2, 50), np.float32))
+    >>> found.width, len(found)
+    (50, 2)
+    """
+
+    ids: np.ndarray
+    """(N,) numbers in the vocabulary"""
+    numbers: np.ndarray
+    """(N, D)"""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def width(self) -> int:
+        """Numbers of a vector."""
+        return self.numbers.shape[1]
+
+    def into(self, table_VD: np.ndarray) -> np.ndarray:
+        """A table of random vectors with these in their places, scaled to be as wide as the random ones are.
+
+        As they come they are several times as wide: what is learnt would be small beside them, and slow.
+
+        >>> WordVectors(np.array([1]), np.array([[2.0, -2.0]])).into(np.array([[0.1, -0.1], [0.1, 0.1]]))
+        array([[ 0.1, -0.1],
+               [ 0.1, -0.1]])
+        """
+        made = table_VD.copy()
+        wide = np.sqrt(np.square(self.numbers).mean())
+        made[self.ids] = self.numbers * (np.sqrt(np.square(made).mean()) / wide if wide else 1.0)
+        return made
+
+    def save(self, folder: Path) -> None:
+        """Write a .safetensors file."""
+        save_file({"ids": self.ids.astype(np.int64), "numbers": self.numbers.astype(np.float32)}, folder / FILE)
+
+    @classmethod
+    def load(cls, folder: Path) -> WordVectors:
+        """What `save` wrote."""
+        try:
+            found = load_file(folder / FILE)
+        except (OSError, SafetensorError):
+            raise DataError(f"{folder / FILE} cannot be read; prepare the data again") from None
+        return cls(found["ids"], found["numbers"])
+
+
+def read_vectors(lines: Iterable[str], name: str | Path, words: Mapping[str, int]) -> WordVectors:
+    """The vectors of the words that are asked for, among the lines of a file of many; `name` is for messages.
+
+    >>> lines = ["the 0.1 0.2", "movie 0.5 0.25", "is 0.5 0.6"]
+    >>> found = read_vectors(lines, "tiny.txt", {"movie": 4, "great": 5})
+    >>> found.ids.tolist(), found.numbers.tolist()
+    ([4], [[0.5, 0.25]])
+    """
+    width, found = 0, dict[int, list[float]]()
+    for number, line in enumerate(lines, 1):
+        cells = line.rstrip().split(" ")
+        if number == 1 and len(cells) == 2 and all(cell.isdigit() for cell in cells):
+            continue  # word2vec says first how many words there are, and how wide they are
+        width = width or len(cells) - 1
+        if width < 1 or len(cells) < width + 1:
+            raise DataError(
+                f"{name}, line {number}: expected a word and {max(width, 1)} numbers with spaces between, found "
+                f"{len(cells)} cells"
+            )
+        word = words.get(" ".join(cells[:-width]))  # some words of large files have spaces in them
+        if word is not None and word not in found:
+            found[word] = _numbers(cells[-width:], f"{name}, line {number}")
+    if not found:
+        raise DataError(
+            f"{name} has none of the {len(words):,} words of the vocabulary; is it of this language, and in lower case?"
+        )
+    return WordVectors(np.array(list(found)), np.array(list(found.values()), np.float32))
+
+
+def first_words(lines: Iterable[str], count: int) -> Iterator[str]:
+    """The words that stand first in a file of vectors: the commonest, as such files go.
+
+    >>> list(first_words(["3 2", "the 0.1 0.2", "movie 0.5 0.25", "is 0.5 0.6"], 2))
+    ['the', 'movie']
+    """
+    for number, line in enumerate(islice(lines, count + 1), 1):
+        word, _, rest = line.partition(" ")
+        if number == 1 and word.isdigit() and rest.strip().isdigit():
+            count += 1
+        elif number <= count:
+            yield word
+
+
+def _numbers(cells: list[str], where: str) -> list[float]:
+    try:
+        found = [float(cell) for cell in cells]
+    except ValueError:
+        found = [math.nan]
+    if not all(map(math.isfinite, found)):
+        raise DataError(f"{where}: expected {len(cells)} numbers after the word")
+    return found

@@ -1,0 +1,292 @@
+"""regard classify, and training, scoring and describing what it uses."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.cli import invoke
+
+WORDS = {"positive": ["great", "lovely", "fine"], "negative": ["bad", "awful", "dull"]}
+PLAIN = ["this", "movie", "film", "story", "is", "was", "so", "very", "the", "and", "it"]
+RECIPE = """
+[task]
+kind = "classify"
+tokens = 20
+[data]
+kind = "tsv"
+train = "FOLDER/train.tsv"
+[model]
+kind = "recurrent"
+cell = "gru"
+width = 16
+dropout = 0.0
+[train]
+steps = 60
+every = 30
+tokens = 256
+schedule.kind = "constant"
+schedule.lr = 0.02
+"""
+TABLE = """
+[task]
+kind = "classify"
+[data]
+kind = "table"
+train = "FOLDER/flowers.csv"
+label = "kind"
+[model]
+kind = "mlp"
+width = 16
+[train]
+steps = 80
+every = 40
+tokens = 64
+schedule.kind = "constant"
+schedule.lr = 0.02
+"""
+Say = Callable[..., Any]
+
+
+def reviews(count: int) -> str:
+    draw, lines = random.Random(1), ["text\tlabel\n"]
+    for _ in range(count):
+        label = draw.choice(sorted(WORDS))
+        words = draw.choices(PLAIN, k=draw.randint(2, 9))
+        words.insert(draw.randint(0, len(words)), draw.choice(WORDS[label]))
+        lines.append(f"{' '.join(words)}\t{label}\n")
+    return "".join(lines)
+
+
+def flowers(count: int) -> str:
+    draw, lines = random.Random(1), ["width,height,kind\n"]
+    for _ in range(count):
+        kind = draw.choice(["rose", "lily"])
+        lines.append(f"{draw.gauss(1 if kind == 'rose' else 3, 0.4):.2f},{draw.gauss(50, 5):.1f},{kind}\n")
+    return "".join(lines)
+
+
+def trained_in(folder: Path, recipe: str) -> Path:
+    (folder / "train.tsv").write_text(reviews(300), encoding="utf-8")
+    (folder / "flowers.csv").write_text(flowers(200), encoding="utf-8")
+    (folder / "own.toml").write_text(recipe.replace("FOLDER", str(folder)), encoding="utf-8")
+    assert invoke(["train", str(folder / "own.toml"), "--out", str(folder / "run"), "--quiet"]) == 0
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def critic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained_in(tmp_path_factory.mktemp("critic"), RECIPE)
+
+
+@pytest.fixture(scope="module")
+def gardener(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained_in(tmp_path_factory.mktemp("gardener"), TABLE)
+
+
+def test_each_text_gets_its_label_and_how_likely_it_is(say: Say, critic: Path) -> None:
+    said = say("classify", critic, "this movie is so great", "this movie is so bad")
+    assert said.code == 0 and said.err == ""
+    (good, sure), (bad, _) = (line.split("\t") for line in said.out.splitlines())
+    assert (good, bad) == ("positive", "negative") and 0.5 < float(sure) <= 1
+
+
+def test_a_line_out_for_each_line_in_and_an_empty_one_stays_empty(say: Say, critic: Path) -> None:
+    said = say("classify", critic, typed="so great\n\n   \nso bad\r\nsi grand ♥".encode())
+    lines = said.out.split("\n")
+    assert len(lines) == 6 and lines[1] == lines[2] == lines[5] == ""
+    assert lines[0].startswith("positive\t") and lines[3].startswith("negative\t") and lines[4]
+    assert say("classify", critic, typed=b"").out == ""
+
+
+def test_order_is_kept_however_long_texts_are_and_a_file_equals_stdin(say: Say, critic: Path, tmp_path: Path) -> None:
+    texts = [f"{'very ' * (i * 7 % 15)}{'great' if i % 2 else 'bad'}" for i in range(300)]
+    source, target = tmp_path / "in.txt", tmp_path / "out.tsv"
+    source.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    said = say("classify", critic, "-i", source, "-o", target)
+    assert (said.code, said.out) == (0, "")
+    labels = [line.split("\t")[0] for line in target.read_text(encoding="utf-8").splitlines()]
+    assert labels == [say("classify", critic, text).out.split("\t")[0] for text in texts[:6]] + labels[6:]
+    assert labels == ["positive" if i % 2 else "negative" for i in range(300)]
+    assert say("classify", critic, typed=source.read_bytes()).out == target.read_text(encoding="utf-8")
+
+
+def test_top_tells_more_labels_on_the_same_line(say: Say, critic: Path) -> None:
+    one, sure, other, rest = say("classify", critic, "so great", "--top", 2).out.rstrip("\n").split("\t")
+    assert (one, other) == ("positive", "negative") and float(sure) + float(rest) == pytest.approx(1, abs=1e-3)
+    assert len(say("classify", critic, "so great", "--top", 9).out.split("\t")) == 4
+
+
+def test_json_tells_everything_in_a_line(say: Say, critic: Path) -> None:
+    said = say("classify", critic, "--json", "--top", 2, typed="so \u202egreat\n\n".encode())
+    rows = [json.loads(line) for line in said.out.splitlines()]
+    assert [row["line"] for row in rows] == [1, 2] and rows[0]["text"] == "so \u202egreat"
+    assert "\u202e" not in said.out
+    assert {verdict["label"] for verdict in rows[0]["labels"]} == {"positive", "negative"}
+    assert rows[1] == {"line": 2, "text": "", "labels": [], "left_out": 0}
+
+
+def test_a_text_of_a_megabyte_is_read_as_far_as_it_may_be_and_that_is_told(say: Say, critic: Path) -> None:
+    said = say("classify", critic, typed=b"great " * 170_000 + b"\nso bad\n")
+    assert said.code == 0 and [line.split("\t")[0] for line in said.out.splitlines()] == ["positive", "negative"]
+    assert said.err == " 1 text was longer than 20 tokens; the first 20 of each were read\n"
+    run = json.loads(say("classify", critic, "great " * 25, "--json", "-q").out)
+    assert run["left_out"] == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["so", "-i", "in.txt"], 2, "give either texts or -i, not both"),
+        (["-i", "none.txt"], 66, "none.txt: there is no such file"),
+        (["so", "--top", "0"], 2, "invalid value for '--top': 0 is not in the range x>=1"),
+        (["so", "-o", "/nowhere/out.tsv"], 74, "/nowhere/out.tsv: cannot be written (No such file or directory)"),
+    ],
+)  # fmt: skip
+def test_a_bad_request_is_told(arguments: list[str], code: int, message: str, say: Say, critic: Path) -> None:
+    said = say("classify", critic, *arguments)
+    assert (said.code, said.out) == (code, "")
+    assert message in said.err
+
+
+def test_a_run_of_another_job_is_told_its_verb(say: Say, critic: Path, trained: Path) -> None:
+    assert (
+        say("classify", trained, "so")
+        .err.strip()
+        .endswith(f'{trained} was trained to translate, so it cannot classify; use: regard translate {trained} "..."')
+    )
+    said = say("translate", critic, "so")
+    assert said.code == 3
+    assert said.err.strip().endswith(
+        f'{critic} was trained to classify, so it cannot translate; use: regard classify {critic} "..."'
+    )
+
+
+BAD_DATA = [
+    ("text\tlabel\n" + "so great\tpositive\n" * 40, 4, 'all 40 examples have the label "positive"; a classifier needs '
+     "two labels or more to tell apart"),
+    ("text\tstars\nso great\t5\n", 4, 'has no column "label" (on top: text, stars); name another in the recipe, or '
+     "count them from 1 if there are no names on top"),
+    ("", 4, "has no example; expected a text and its label on each line"),
+    ("text\tlabel\n", 4, "has no example; expected a text and its label on each line"),
+    (None, 66, "there is no such file"),
+    ("text\tlabel\nso great\tpositive\nso bad\n", 4, "line 3: expected 2 columns as on top, found 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "code", "message"), BAD_DATA)
+def test_data_that_cannot_be_learnt_from_is_told_before_training(
+    text: str | None, code: int, message: str, say: Say, critic: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.tsv"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    said = say("train", critic.parent / "own.toml", "--out", tmp_path / "run", f"data.train={path}")
+    assert said.code == code
+    assert said.err.strip().splitlines()[-1].startswith(f"error: {path}") and said.err.strip().endswith(message)
+    assert not (tmp_path / "run/checkpoints").exists()
+
+
+def test_eval_scores_splits_and_files_and_fails_below_a_minimum(say: Say, critic: Path, tmp_path: Path) -> None:
+    found = json.loads(say("eval", critic, "--json").out)
+    assert found["data"] == "valid"
+    assert [score["name"] for score in found["scores"]] == ["accuracy", "macro_f1", "micro_f1", "ece", "loss"]
+    assert found["detail"]["confusion"]["labels"] == ["negative", "positive"]
+    own = tmp_path / "own.tsv"
+    own.write_text("text\tlabel\nso great\tpositive\nso bad\tnegative\nso fine\tnegative\n", encoding="utf-8")
+    told = say("eval", critic, "--data", own).out.splitlines()
+    assert told[0].endswith(f" on {own}, 3 sentences") and told[1].startswith("accuracy     66.67  (95 %: ")
+    assert told[-3].split() == ["wanted", "said", "negative", "positive"]
+    assert say("eval", critic, "--data", own, "--min", "accuracy=60").code == 0
+    missed = say("eval", critic, "--data", own, "--min", "accuracy=90")
+    assert missed.code == 6 and "accuracy is 66.6667 (95 %: " in missed.err
+    own.write_text("text\tlabel\nso great\tneutral\n", encoding="utf-8")
+    unseen = say("eval", critic, "--data", own)
+    assert (unseen.code, unseen.out) == (4, "")
+    assert unseen.err.endswith(
+        f'error: {own}, line 2: the label "neutral" was never seen in training (labels: negative, positive)\n'
+    )
+
+
+def test_look_shows_what_the_label_hung_on(say: Say, critic: Path, trained: Path, tmp_path: Path) -> None:
+    said = say("look", critic, "this movie is so great", "--view", "saliency", "--json")
+    found = json.loads(said.out)
+    assert found["columns"][max(range(5), key=lambda i: found["scores"][0][i])] == "great"
+    assert "gradient x input" in say("look", critic, "so great", "--view", "saliency").out
+    drawn = say("look", critic, "so great", "--view", "saliency", "-o", tmp_path / "s.svg")
+    assert drawn.out == f"{tmp_path / 's.svg'}\n" and (tmp_path / "s.svg").read_text(encoding="utf-8").startswith(
+        "<svg"
+    )
+    for arguments, message in (
+        (("--layer", 0), "--layer belongs to the other views: saliency is that of what was read"),
+        (("--head", 0), "--head belongs to --view attention, and the view is saliency"),
+        (("-o", "a.safetensors"), "-o a.safetensors: expected a name that ends in .svg, .png, .json"),
+    ):
+        refused = say("look", critic, "so great", "--view", "saliency", *arguments)
+        assert refused.code == 2 and message in refused.err
+    refused = say("look", trained, "je suis", "--view", "saliency")
+    assert refused.code == 2
+    assert (
+        "a model that was trained to translate has no one answer that could hang on words; look at its" in refused.err
+    )
+
+
+def test_look_shows_states_under_their_words(say: Say, critic: Path) -> None:
+    said = say("look", critic, "so great", "--view", "states")
+    assert said.err.startswith("so great -> positive ") and "great" in said.out
+
+
+def test_a_table_is_classified_row_by_row_or_under_its_names(say: Say, gardener: Path) -> None:
+    said = say("classify", gardener, "1.0,50", "3.1,48")
+    assert [line.split("\t")[0] for line in said.out.splitlines()] == ["rose", "lily"]
+    typed = b"height,kind,width\n50,?,1.0\n\n48,?,3.1\n"
+    lines = say("classify", gardener, typed=typed).out.split("\n")
+    assert lines[0] == "label\tprobability" and lines[2] == "" and len(lines) == 5
+    assert [line.split("\t")[0] for line in lines[1:4:2]] == ["rose", "lily"]
+    rows = [json.loads(line) for line in say("classify", gardener, "--json", typed=typed).out.splitlines()]
+    assert [row["line"] for row in rows] == [2, 3, 4]
+    stats = say("data", "stats", gardener.parent / "own.toml").out
+    assert stats.startswith("column      width: mean ") and "labels      2; of " in stats
+
+
+def test_what_stands_before_a_bad_row_is_not_lost(say: Say, gardener: Path) -> None:
+    said = say("classify", gardener, typed=b"1.0,50\n3.1,48\n3.1,tall\n1.0,50\n")
+    assert said.code == 4
+    assert [line.split("\t")[0] for line in said.out.splitlines()] == ["rose", "lily"]
+    assert said.err == 'error: line 3: "tall" in column height is not a number\n'
+
+
+def test_the_run_is_described_from_new_to_card(say: Say, critic: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    card = (critic / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "to classify" in card and "its licence is for whoever gave it to tell" in card
+    assert f'regard classify {critic} "..."' in card
+    stats = say("data", "stats", critic.parent / "own.toml").out
+    assert "labels      2; of " in stats and "vocabulary  word " in stats and "a text, 99 % have at most" in stats
+    dry = say("train", critic.parent / "own.toml", "--dry-run").out
+    assert "gru 1 layer, width 16, both directions" in dry and "2 labels" in dry
+    monkeypatch.chdir(tmp_path)
+    said = say("new", "mine", "--task", "classify")
+    assert said.code == 0 and '"text" and "label"' in said.err
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/train.tsv").write_text(reviews(60), encoding="utf-8")
+    assert say("train", "mine.toml", "train.epochs=1", "model.width=8", "-q").code == 0
+    assert say("new", "other", "--task", "classify", "--source-lang", "de").code == 2
+
+
+def test_a_stopped_run_goes_on_as_if_it_had_not_been_stopped(say: Say, critic: Path, tmp_path: Path) -> None:
+    from regard.train import checkpoint
+
+    for steps in (7, 60):
+        assert (
+            say("train", critic.parent / "own.toml", "--out", tmp_path / "run", f"train.steps={steps}", "-q").code == 0
+        )
+    one, other = (checkpoint.newest(path).checkpoint for path in (critic, tmp_path / "run"))
+    assert one is not None and other is not None
+    for group in ("model", "optimizer"):
+        for name, tensor in one.tensors(group).items():
+            assert tensor.equal(other.tensors(group)[name]), f"{group} {name}"

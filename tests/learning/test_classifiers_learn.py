@@ -1,0 +1,142 @@
+"""Each reader learns in seconds, by the one trainer, what its kind can know: words, order, or a number's side."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from regard.models.base import Classifier
+from regard.models.convolution import ConvolutionConfig
+from regard.models.mlp import MLPConfig
+from regard.models.recurrent import RecurrentConfig
+from regard.models.transformer import TransformerConfig
+from regard.sequence import SOS, Tokens
+from regard.spaces import Classes, Values, Words
+from regard.tasks.base import Batch, Objective, Whole
+from regard.tasks.pools import pool_of
+from regard.train.schedule import Cosine
+from regard.train.settings import TrainConfig
+from regard.train.trainer import train
+
+NOT, GOOD, BAD, PLAIN = 4, 5, 6, (7, 8, 9, 10)
+SMALL = TransformerConfig(layers=2, width=32, inner=64, heads=4, dropout=0.0, norm="pre")
+
+
+class Feed:
+    """Batches by number; a source of its own and an answer for it."""
+
+    def __init__(self, starts: bool = False) -> None:
+        self.starts = starts
+
+    def row(self, draw: torch.Generator) -> tuple[list[int], int]:
+        raise NotImplementedError
+
+    def batch(self, number: int, rows: int = 64) -> Batch:
+        draw = torch.Generator().manual_seed(1000 + number)
+        texts, labels = zip(*(self.row(draw) for _ in range(rows)), strict=True)
+        return Batch(Tokens.of([[SOS, *text] if self.starts else text for text in texts]), torch.tensor(labels))
+
+    def stream(self, position):
+        number = (position or {"batch": 0})["batch"]
+        while True:
+            yield self.batch(number), {"batch": number + 1}
+            number += 1
+
+    def valid(self):
+        yield self.batch(-1)
+
+    def epoch(self):
+        return 10
+
+
+def some(draw: torch.Generator, low: int, high: int) -> int:
+    return int(torch.randint(low, high, (1,), generator=draw))
+
+
+class Negated(Feed):
+    """Good or bad, unless "not" stands just before: words alone do not tell."""
+
+    def row(self, draw):
+        text = [PLAIN[some(draw, 0, 4)] for _ in range(some(draw, 2, 7))]
+        good, negated = some(draw, 0, 2), some(draw, 0, 2)
+        at = some(draw, 0, len(text) + 1)
+        text[at:at] = [NOT] * negated + [GOOD if good else BAD]
+        if not negated:  # it stands elsewhere, where it means nothing
+            text.insert(len(text) if at == 0 else 0, NOT)
+        return text, good ^ negated
+
+
+class First(Feed):
+    """The first word decides, however long the text is: a state must carry it to the end."""
+
+    def row(self, draw):
+        good = some(draw, 0, 2)
+        return [GOOD if good else BAD, *(PLAIN[some(draw, 0, 4)] for _ in range(some(draw, 4, 12)))], good
+
+
+class Words_(Feed):
+    """More good words than bad ones."""
+
+    def row(self, draw):
+        good, bad = some(draw, 0, 4), some(draw, 0, 4)
+        text = [GOOD] * good + [BAD] * bad + [PLAIN[some(draw, 0, 4)] for _ in range(some(draw, 1, 4))]
+        order = torch.randperm(len(text), generator=draw).tolist()
+        return [text[i] for i in order], int(good > bad)
+
+
+LEARNT = {
+    "lstm last, first word": (RecurrentConfig(width=32, dropout=0.0, bidirectional=False), "last", First()),
+    "lstm last, negation": (RecurrentConfig(width=32, dropout=0.0), "last", Negated()),
+    "gru mean, negation": (RecurrentConfig(cell="gru", width=32, dropout=0.0), "mean", Negated()),
+    "tanh last, both directions, first word": (RecurrentConfig(cell="tanh", width=32, dropout=0.0), "last", First()),
+    "relu max, negation": (RecurrentConfig(cell="relu", width=32, dropout=0.0), "max", Negated()),
+    "convolution max, negation": (ConvolutionConfig(layers=1, width=32, dropout=0.0), "max", Negated()),
+    "transformer with a start token, negation": (SMALL, "first", Negated(starts=True)),
+    "mlp mean, words": (MLPConfig(width=32), "mean", Words_()),
+}
+
+
+def taught(config, pool, feed, space, folder, steps=150):
+    torch.manual_seed(1)
+    encoder = config.build_encoder(space)
+    model = Classifier(encoder, pool_of(pool, encoder), Classes(2), encoder.width)
+    settings = TrainConfig(steps=steps, every=10_000, schedule=Cosine(lr=1e-2, warmup=10))
+    train(Objective(model, Whole(Classes(2))), feed, settings, folder)
+    return model.eval()
+
+
+@torch.no_grad()
+def right(model: Classifier, batch: Batch) -> float:
+    return float((model.readout(model(batch.source)).argmax(-1) == batch.target).double().mean())
+
+
+FAST = ("lstm last, negation", "convolution max, negation", "mlp mean, words")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in LEARNT]
+)
+def test_what_a_reader_can_know_it_learns(name, tmp_path):
+    config, pool, feed = LEARNT[name]
+    model = taught(config, pool, feed, Words(12), tmp_path)
+    assert right(model, feed.batch(-5, rows=256)) >= 0.95
+
+
+def test_words_alone_do_not_tell_what_is_negated(tmp_path):
+    """Else the tests above would prove nothing."""
+    model = taught(MLPConfig(width=32), "mean", Negated(), Words(12), tmp_path)
+    assert right(model, Negated().batch(-5, rows=256)) < 0.7
+
+
+class Circle(Feed):
+    """Points inside a circle or outside: no straight line parts them."""
+
+    def batch(self, number, rows=64):
+        draw = torch.Generator().manual_seed(1000 + number)
+        points = torch.rand(rows, 1, 2, generator=draw) * 4 - 2
+        return Batch(Tokens.full(points), (points.norm(dim=-1)[:, 0] < 1.3).long())
+
+
+def test_an_mlp_learns_what_no_line_parts(tmp_path):
+    model = taught(MLPConfig(layers=2, width=32), "mean", Circle(), Values(2), tmp_path, steps=250)
+    assert right(model, Circle().batch(-5, rows=512)) >= 0.95

@@ -1,0 +1,58 @@
+"""Each reader learns to foretell a series in seconds, better than anybody could say, and knows how sure it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regard.jobs import Asked, Recipe
+from regard.run import Run, load
+from regard.tasks.base import silent
+
+READERS = {
+    "mlp": ["model.kind=mlp", "model.width=32"],
+    "tanh": ["model.kind=recurrent", "model.cell=tanh", "model.width=32", "model.bidirectional=false"],
+    "lstm": ["model.kind=recurrent", "model.cell=lstm", "model.width=32"],
+    "gru": ["model.kind=recurrent", "model.cell=gru", "model.width=32", "task.patch=2"],
+    "convolution": ["model.kind=convolution", "model.width=32", "model.layers=2", "task.pool=mean"],
+    "transformer": ["model.kind=transformer", "model.layers=1", "model.width=32", "model.heads=2", "model.inner=64"],
+}
+TRAIN = ["task.kind=forecast", "train.tokens=128", "train.steps=400", "train.every=200", "train.schedule.kind=cosine",
+         "train.schedule.lr=0.01", "train.schedule.warmup=20", "data.kind=csv"]  # fmt: skip
+
+
+def chaos(folder: Path, rows: int = 900) -> Path:
+    """The logistic map (May 1976): each row hangs on the one before, and no line can tell how."""
+    values = [0.3]
+    while len(values) < rows:
+        values.append(3.7 * values[-1] * (1 - values[-1]))
+    noise = np.random.default_rng(0).normal(size=rows) / 100
+    (folder / "chaos.csv").write_text("x\n" + "".join(f"{a + b:.4f}\n" for a, b in zip(values, noise, strict=True)))
+    return folder / "chaos.csv"
+
+
+def scored(folder: Path, *settings: str) -> tuple[dict[str, float], float]:
+    """The MAE of a model and of what stands beside it on rows that it has not seen, and the coverage of 80 %."""
+    recipe = Recipe.read(None, [*TRAIN, f"data.train={chaos(folder)}", *settings])
+    Run(folder / "run").train(recipe)
+    found = load(folder / "run").evaluate(Asked(split="test"), silent)
+    return {name: numbers[0] for name, numbers in found.detail["MAE"].items()}, found.scores[-1].value
+
+
+@pytest.mark.parametrize("reader", ["mlp", *(pytest.param(n, marks=pytest.mark.slow) for n in READERS if n != "mlp")])
+def test_every_reader_foretells_what_no_line_can(reader: str, tmp_path: Path) -> None:
+    errors, coverage = scored(tmp_path, "task.window=4", "task.horizon=2", *READERS[reader])
+    assert errors["model"] < 0.5 * min(errors["naive"], errors["seasonal"], errors["linear"])
+    assert 70 <= coverage <= 90
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [["task.window=1", "task.horizon=3"], ["task.window=4", "task.horizon=1"]])
+@pytest.mark.parametrize("head", ["point", "gaussian", "laplace"])
+def test_every_head_learns_one_to_many_and_many_to_one(head: str, shape: list[str], tmp_path: Path) -> None:
+    bare = ["task.around=nothing", "task.line=none", f"task.head={head}"]
+    errors, coverage = scored(tmp_path, *shape, *bare, *READERS["mlp"])
+    assert errors["model"] < 0.6 * min(errors["naive"], errors["linear"])
+    assert 70 <= coverage <= 90

@@ -1,0 +1,292 @@
+"""Lessons on the page: every number is the one that Python computed, every input can be changed, from the keyboard."""
+
+import json
+import shutil
+import time
+
+import pytest
+
+from browsing import go, shows, until
+from regard.lessons import CONTENTS, plan, teach
+from regard.lessons.lesson import Lesson
+from regard.lessons.trained import places
+from regard.studio.teach import Teaching
+
+ALONE = [name for name, entry in CONTENTS.items() if not entry.needs]
+
+
+def lesson(server, name, **changes):
+    said = server.post(f"/api/v1/lessons/{name}", {"changes": changes}) if changes else server.get(address(name))
+    assert said.status == 200, said.body
+    return said.table
+
+
+def address(name):
+    return f"/api/v1/lessons/{name}"
+
+
+def results(steps):
+    return {value["name"]: value["data"] for step in steps for value in step["results"]}
+
+
+def test_all_lessons_are_listed_in_their_order_with_a_line_each(server):
+    listed = server.get("/api/v1/lessons").table["lessons"]
+    assert [row["name"] for row in listed] == list(CONTENTS)
+    assert all(row["title"] and row["learns"] and row["part"] for row in listed)
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_what_is_sent_is_what_the_lesson_computed(server, name):
+    sent, taught = lesson(server, name), teach(name).to_dict()
+    assert results(sent["steps"]) == results(taught["steps"])
+    assert Lesson.from_dict({**sent, "inputs": taught["inputs"]}).checks == Lesson.from_dict(taught).checks
+    assert [row["data"] for row in sent["inputs"]] == [row["data"] for row in taught["inputs"]]
+
+
+def test_every_formula_and_sign_is_a_tree_of_plain_names(server):
+    def names(tree):
+        yield tree[0]
+        for part in tree[2:]:
+            if isinstance(part, list):
+                yield from names(part)
+
+    found = set()
+    for name in ALONE:
+        for step in lesson(server, name)["steps"]:
+            trees = [value["tree"] for value in (*step["operands"], *step["results"])]
+            for tree in [*trees, *([step["formula"]["tree"]] if step["formula"] else [])]:
+                found |= set(names(tree))
+    assert {"math", "mfrac", "msqrt", "msub"} <= found
+    leaves, boxes = {"mi", "mo", "mn", "mtext", "mspace"}, {"math", "mrow", "mfrac", "msqrt"}
+    assert found <= leaves | boxes | {"msub", "msup", "msubsup", "munder", "mover", "munderover"}
+
+
+def test_a_changed_input_is_worked_out_and_told_beside_the_lessons_own(server):
+    sent = lesson(server, "rnn", x=[2, 0])
+    assert results(sent["steps"]) == results(teach("rnn", {"x": [2, 0]}).to_dict()["steps"])
+    assert sent["changed"] == ["x"]
+    told = {value["name"]: value for step in sent["steps"] for value in step["results"]}
+    assert (told["o"]["moved"], told["o"]["was"], told["o"]["shown"]) == (True, "1", "2")
+    assert (told["Vh"]["moved"], told["Vh"]["was"]) == (False, None)
+
+
+def test_a_model_of_ones_own_is_named_by_its_number_and_never_by_a_path(server, folder):
+    number = server.models()["transformer"]
+    sent = lesson(server, "transformer", model=number, limit=3)
+    assert sent["chosen"] == {"model": number}
+    assert {run["name"] for run in sent["runs"]} == {"transformer"}
+    assert str(folder) not in json.dumps(sent)
+    assert "model" not in {row["name"] for row in sent["inputs"]}
+    wanted = teach("transformer", {"model": str(folder / "transformer"), "limit": 3}).to_dict()
+    assert results(sent["steps"]) == results(wanted["steps"])
+
+
+@pytest.mark.parametrize(("name", "table", "status", "told"), [
+    ("rn", {}, 404, "there is no such lesson"),
+    ("../rnn", {}, 404, "there is nothing at this address"),
+    ("rnn", {"changes": [1]}, 422, "changes: expected an object"),
+    ("rnn", {"changes": {"x": [1, "a"]}}, 422, "x: expected a list of 2 numbers (input), got 'a'"),
+    ("rnn", {"changes": {"x": [1]}}, 422, "x: expected a list of 2 numbers (input), got a list of 1"),
+    ("rnn", {"changes": {"x": "[" * 400}}, 422, "x: expected a list of 2 numbers (input), got '[["),
+    ("rnn", {"changes": {"x": {"a": 1}}}, 422, "x: expected a list of 2 numbers (input), got {'a': 1}"),
+    ("rnn", {"changes": {"x": None}}, 422, "x: expected a list of 2 numbers (input), got None"),
+    ("rnn", {"changes": {"z": 1}}, 422, 'there is no input "z"; there are U, V, W, h, x, b, f'),
+    ("rnn", {"changes": {"model": "x"}}, 404, "there is no such model any more"),
+    ("bidirectional", {"changes": {"first": "a" * 501}}, 413, "a text of a lesson has at most 500 characters"),
+    ("padding", {"changes": {"sentences": ["a" * 501]}}, 413, "a text of a lesson has at most 500 characters"),
+    ("transformer", {"changes": {"model": "../../etc/passwd"}}, 404, "there is no such model any more"),
+    ("transformer", {"changes": {"model": 7}}, 422, "model: expected the number of a model"),
+    ("transformer", {"changes": {"limit": 0}}, 422, "limit: expected numbers from 1 to 60, got 0"),
+    ("training", {"changes": {"rate": 2}}, 422, "rate: expected numbers from 0 to 1, got 2"),
+])  # fmt: skip
+def test_what_cannot_be_taught_is_told_and_the_server_goes_on(server, name, table, status, told):
+    said = server.post(address(name), table)
+    assert (said.status, said.error["message"][: len(told)]) == (status, told)
+    assert lesson(server, "rnn")["name"] == "rnn"
+
+
+def test_deeply_nested_and_odd_values_are_refused_for_every_input(server):
+    for name in ALONE:
+        for put in plan(name).inputs:
+            for odd in ([[[[1]]]], [], [[]], True, {}, 1e400, [[1], [2, 3]], "\x00"):
+                said = server.post(address(name), {"changes": {put.name: odd}})
+                assert said.status in (200, 422), (name, put.name, odd, said.body)
+
+
+def test_the_models_of_a_lesson_are_begun_once_and_stopped_with_the_server(tmp_path, monkeypatch):
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
+    teaching = Teaching()
+    assert teaching.making("transformer")["making"] == ["transformer"]
+    while teaching._process is None:
+        time.sleep(0.01)
+    process = teaching._process
+    assert teaching.making("beam-search")["making"] == ["transformer"]
+    assert teaching._process is process
+    teaching.close()
+    assert process.poll() is not None
+
+
+@pytest.mark.slow
+def test_a_lesson_that_needs_a_model_waits_for_it_and_then_looks_into_it(empty, folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "kept"))
+    first = empty.get(address("transformer"))
+    assert (first.status, first.table["making"]) == (202, ["transformer"])
+    place = places()["transformer"]
+    until_true(lambda: list(place.parent.glob("transformer-*/run")))  # it is being trained, beside its place
+    assert empty.get(address("transformer")).status == 202
+    shutil.copytree(folder / "transformer", place, symlinks=True)  # somebody else was faster
+    said = empty.get(address("transformer"))
+    assert said.status == 200, said.body
+    wanted = teach("transformer", {"model": str(folder / "transformer")}).to_dict()
+    assert results(said.table["steps"]) == results(wanted["steps"])
+
+
+def until_true(condition):
+    for _ in range(1200):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it never became true")
+
+
+def drawn(page, name):
+    """The numbers of a result as the page draws them: exactly, and as they are shown."""
+    cells = page.locator(f".lesson-value.result[data-value='{name}'] [data-exact]").all()
+    return [(cell.get_attribute("data-exact"), cell.inner_text()) for cell in cells]
+
+
+def flat(data):
+    return [number for item in data for number in flat(item)] if isinstance(data, list) else [data]
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("browser")
+@pytest.mark.parametrize("name", ["rnn", "attention", "positions", "lstm"])
+def test_every_number_on_the_page_is_pythons(page, server, name):
+    go(page, server, f"#/learn/{name}")
+    compared = 0
+    for step in teach(name).steps:
+        for value in step.results:
+            if value.look in ("numbers", "weights") and not isinstance(flat(value.data)[0], str):
+                exact = [float(number) for number, _ in drawn(page, value.name)]
+                assert exact == flat(value.data), value.name
+                compared += len(exact)
+    assert compared >= 10
+    assert page.locator(".lesson-checks .good").count() == len(teach(name).checks)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("browser")
+def test_a_heat_map_holds_the_weights(page, server):
+    go(page, server, "#/learn/kinds-of-attention")
+    assert "√" in page.locator(".lesson-step .formula").first.inner_text()  # also where no font knows formulas
+    figure = page.locator(".result[data-value=A_masked] figure")
+    figure.locator("summary").click()
+    figure.locator("table").wait_for()
+    cells = [cell.inner_text() for cell in figure.locator("td:not(:empty)").all()]
+    wanted = flat(teach("kinds-of-attention").value("A_masked").data)
+    assert len(cells) == len(wanted)
+    assert all(shows(text, number) for text, number in zip(cells, wanted))
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("browser")
+def test_a_number_that_is_typed_changes_what_follows_and_the_address(page, server):
+    go(page, server, "#/learn/attention")
+    page.get_by_label("y, from 1", exact=True).fill("0.5")
+    until(page, "document.querySelector('.result[data-value=z]').classList.contains('moved')")
+    wanted = teach("attention", {"y": [0.5, -1, 0]}).value("z").data
+    assert [float(number) for number, _ in drawn(page, "z")] == wanted
+    assert page.locator(".result[data-value=z]").inner_text().endswith("the lesson has [0.4239 0.5761]")
+    assert page.evaluate("decodeURIComponent(location.hash)") == "#/learn/attention?y=[0.5,-1,0]"
+    page.reload()
+    page.wait_for_selector(".result[data-value=z].moved")
+    assert [float(number) for number, _ in drawn(page, "z")] == wanted
+    page.get_by_role("button", name="Back to the lesson's own numbers").click()
+    until(page, "!document.querySelector('.result[data-value=z]').classList.contains('moved')")
+    assert page.evaluate("location.hash") == "#/learn/attention"
+    assert page.get_by_label("y, from 1", exact=True).input_value() == "1"
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("browser")
+def test_what_is_wrong_is_said_beside_its_field_and_the_numbers_of_before_stay(page, server):
+    go(page, server, "#/learn/rnn")
+    page.get_by_label("x, input 1", exact=True).fill("a")
+    field = page.locator("[data-input=x]")
+    field.locator(".wrong").wait_for(state="visible")
+    assert field.locator(".wrong").inner_text() == "expected a list of 2 numbers (input), got 'a'"
+    assert page.get_by_label("x, input 1", exact=True).get_attribute("aria-invalid") == "true"
+    assert [float(number) for number, _ in drawn(page, "o")] == [1.0]
+    page.get_by_label("x, input 1", exact=True).fill("3")
+    field.locator(".wrong").wait_for(state="hidden")
+    until(page, "document.querySelector('.result[data-value=o] .value').dataset.exact === '3'")
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("browser")
+def test_sizes_change_as_text_and_a_choice_is_chosen(page, server):
+    go(page, server, "#/learn/gradients")
+    page.locator("[data-input=radii]").get_by_role("button", name="as text").click()
+    page.get_by_label("radii as text").fill("[0.2, 0.4]")
+    until(page, "document.querySelectorAll('.result[data-value=fates] td').length === 2")
+    assert [text for _, text in drawn(page, "fates")] == ["fades", "fades"]
+    go(page, server, "#/learn/rnn")
+    page.get_by_label("f", exact=True).select_option("tanh")
+    until(page, "document.querySelector('.result[data-value=h_new] td').dataset.exact.startsWith('0.76')")
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("browser")
+def test_a_keyboard_alone_reads_and_changes_a_lesson(page, server):
+    go(page, server, "#/learn")
+    page.get_by_role("link", name="One cell of a recurrent network").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".lesson-checks")
+    page.get_by_label("U, unit 1, input 1", exact=True).focus()
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "U, unit 2, input 1"
+    page.keyboard.press("Tab")
+    page.keyboard.type("5")
+    until(page, "document.querySelector('[data-input=U]').classList.contains('changed')")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "U, unit 2, input 2"
+    page.locator("main").focus()
+    page.keyboard.press(".")
+    page.keyboard.press(".")
+    assert page.evaluate("document.activeElement.textContent") == "2 What the input brings"
+    page.keyboard.press(",")
+    assert page.evaluate("document.activeElement.textContent") == "1 What the memory brings"
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("browser")
+def test_no_text_of_a_lesson_becomes_markup(page, server):
+    bad = "<img/src=x/onerror=alert(1)>"
+    given = json.dumps(f"a {bad} b")
+    changes = f"first={given}&second={given}&word={json.dumps(bad)}".replace("<", "%3C").replace(">", "%3E")
+    go(page, server, f"#/learn/bidirectional?{changes}")
+    page.wait_for_selector(".lesson-checks")
+    assert bad in page.locator(".result[data-value=onward_first]").inner_text()
+    assert page.locator("#app img, #app script, #app [onerror]").count() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("browser")
+@pytest.mark.parametrize(("width", "theme"), [(1280, "dark"), (390, "light")])
+def test_lessons_fit_the_screen_and_every_control_has_a_name(browser, server, width, theme):
+    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=theme)
+    page, number = context.new_page(), server.models()["transformer"]
+    try:
+        for where in ("", "/positions", "/eight-heads", "/noam", f'/beam-search?model="{number}"&limit=4'):
+            go(page, server, f"#/learn{where}")
+            page.wait_for_selector(".lessons, .lesson-checks")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, where
+            nameless = page.evaluate(
+                """() => [...document.querySelectorAll("button, input, textarea, select, a, [role=img], [role=group]")]
+                    .filter((e) => e.checkVisibility() && !e.getAttribute("aria-label"))
+                    .filter((e) => !(e.textContent.trim() || e.title || e.labels?.length))
+                    .map((e) => e.outerHTML.slice(0, 120))"""
+            )
+            assert nameless == [], where
+    finally:
+        context.close()

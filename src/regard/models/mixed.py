@@ -20,13 +20,7 @@ from regard.models.transformer import TransformerConfig
 from regard.spaces import Space
 
 EncoderConfig = (
-    ConvolutionConfig
-    | RecurrentConfig
-    | TransformerConfig
-    | Seq2SeqConfig
-    | RNNsearchConfig
-    | LuongConfig
-    | GNMTConfig
+    ConvolutionConfig | RecurrentConfig | TransformerConfig | Seq2SeqConfig | RNNsearchConfig | LuongConfig | GNMTConfig
 )
 """What can read: a config with build_encoder(source)."""
 DecoderConfig = LuongConfig | TransformerConfig | Seq2SeqConfig | RNNsearchConfig | GNMTConfig

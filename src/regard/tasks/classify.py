@@ -308,7 +308,7 @@ class ClassFeed:
     def batch(self, shards: Shards, rows: np.ndarray, epoch: int | None = None) -> Batch:
         """Rows as a model reads them, in an epoch of training or as they are, and the number of each one's label."""
         wanted_B = torch.from_numpy(shards.flat("label")[rows].astype(np.int64))
-        given = self.matter.stored(shards, rows)
+        given: Sequence[Any] = self.matter.stored(shards, rows)
         if self.unknown and epoch is not None:
             given = self.matter.forgotten(given, self.seeds(rows, epoch), self.unknown)
         return Batch(self.matter.tokens(given), wanted_B)

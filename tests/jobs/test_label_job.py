@@ -221,8 +221,11 @@ def test_a_tag_never_seen_in_training_counts_as_a_fault_and_is_told(model: Label
     file = tmp_path / "b.conll"
     file.write_text("Ada B-PER\nlives O\nin O\nRome B-GPE\n\nwe O\nsaw I-PER\n", encoding="utf-8")
     found = model.evaluate(Asked((file,)), silent)
-    assert found.told[-1] == 'noted      1 repaired tags, 1 unseen "B-GPE"'
-    assert found.detail["noted"] == {"repaired tags": 1, 'unseen "B-GPE"': 1}
+    assert list(found.told[-2:]) == [
+        "noted      1 tags were repaired",
+        "noted      1 places have tags that training never had: B-GPE",
+    ]
+    assert (found.detail["repaired"], found.detail["unseen"]) == (1, {"B-GPE": 1})
     assert next(score for score in found.scores if score.name == "recall").value < 67
 
 

@@ -166,3 +166,17 @@ def test_words_of_two_answers_are_paired_as_well_as_can_be(page, server):
     for (a, b), pairs in zip(cases, found, strict=True):
         assert len(pairs) == longest(a, b) and all(a[i] == b[j] for i, j in pairs)
         assert all(i < k and j < m for (i, j), (k, m) in itertools.pairwise(pairs))
+
+
+def test_all_heads_come_after_the_one_and_arrows_walk_through_them(page, server):
+    trace = server.trace("transformer", TEXT)
+    go(page, server, f"#/t/{trace['id']}?tab=attention&tensor=encoder.layers.0.attention.weights&head=3")
+    page.wait_for_selector(".heads canvas")
+    assert page.get_by_role("img", name="24 heads of 6 attentions").count() == 1
+    page.locator(".heads").focus()
+    page.keyboard.press("ArrowRight")
+    address = page.evaluate("location.hash")
+    assert "tensor=encoder.layers.1.attention.weights" in address and "head=0" in address
+    until(
+        page, "document.querySelector('.heads + .readout').textContent.includes('layers.1.attention.weights, head 0')"
+    )

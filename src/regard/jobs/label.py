@@ -29,7 +29,7 @@ from regard.tasks import answers as said_at
 from regard.tasks import habits
 from regard.tasks.answers import Answers, Tags
 from regard.tasks.base import Each, Objective, Tell
-from regard.tasks.label import SPELLING, Chain, LabelConfig, LabelFeed, LabelPreparation
+from regard.tasks.label import REPAIRED, SPELLING, Chain, LabelConfig, LabelFeed, LabelPreparation
 from regard.tasks.labeller import Labelled, Labeller
 from regard.tasks.letters import NoLetters, Types, space_of
 from regard.text.spelling import Spelling
@@ -325,7 +325,7 @@ class LabelModel(Model):
             raise ConfigError("--beam: labels are chosen at once, nothing is searched for")
         if len(asked.files) > 1:
             raise ConfigError(f"--data: expected one file, got {len(asked.files)}")
-        name, sentences, counts = self.asked_sentences(asked)
+        name, sentences, amiss = self.asked_sentences(asked)
         labeller, said = self.labeller(), list[list[str]]()
         began = time.perf_counter()
         for start in range(0, len(sentences), CHUNK):
@@ -337,20 +337,20 @@ class LabelModel(Model):
         usual = [self.kept.habits.said(row) for row in words]
         scores = self.kept.answers.measure.scores(words, said, wanted, usual)
         answers = [Answer(*map(" ".join, rows)) for rows in zip(words, said, wanted, strict=True)]
-        lines, detail = places.details(said, wanted, self.recipe.task.spans, counts)
+        lines, detail = places.details(said, wanted, self.recipe.task.spans, amiss)
         return Evaluation(name, scores, answers, seconds, lines, detail)
 
-    def asked_sentences(self, asked: Asked) -> tuple[str, list[Sentence], Counter[str]]:
+    def asked_sentences(self, asked: Asked) -> tuple[str, list[Sentence], places.Amiss]:
         """What is scored: its name, the sentences, and what had to be repaired or was never seen."""
         data: Scored = self.recipe.data.scored_on(asked.files[0]) if asked.files else self.recipe.data
         split = "test" if asked.files else asked.split or ("test" if "test" in data.splits() else "valid")
-        name, counts = str(asked.files[0]) if asked.files else split, Counter[str]()
+        name, counts, unseen = str(asked.files[0]) if asked.files else split, Counter[str](), Counter[str]()
         preparation = self.recipe.preparation()
         sentences = [preparation.mended(sentence, counts) for sentence in data.sentences(split)]
         if not sentences:
             raise DataError(f"{name}: there is no sentence to score")
         if isinstance(self.kept.answers, Tags):
             for sentence in sentences:
-                preparation.unseen(sentence, self.kept.answers)
-                counts.update(f'unseen "{tag}"' for tag in sentence.tags if not self.kept.answers.knows(tag))
-        return name, sentences, counts
+                preparation.unseen(sentence, self.kept.answers)  # refuses, if the task is strict
+                unseen.update(tag for tag in sentence.tags if not self.kept.answers.knows(tag))
+        return name, sentences, places.Amiss(counts[REPAIRED], unseen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from regard.text.spelling import Spelling
 
 SHOWN = 120
 """places of the longest text whose labels are drawn against its words"""
-LISTED = 12
-"""tags that are told of by name"""
+LISTED, FEW = 12, 5
+"""tags that are told of by name: those of training, and those it never had"""
 
 
 def counted(run: Path, feed: LabelFeed, spelling: Spelling) -> dict[str, Any]:
@@ -111,30 +112,49 @@ def _visible(tag: str) -> str:
     return tag if tag.split() == [tag] else f'"{tag}"'
 
 
+@dataclass(frozen=True)
+class Amiss:
+    """What was amiss in data that a model is scored on.
+
+    >>> Amiss(2, Counter({"B-GPE": 3})).told()
+    ['noted      2 tags were repaired', 'noted      3 places have tags that training never had: B-GPE']
+    """
+
+    repaired: int = 0
+    """tags that broke the scheme of spans"""
+    unseen: Counter[str] = field(default_factory=Counter)
+    """tags that training never had, which count as faults"""
+
+    def told(self) -> list[str]:
+        """The same for people."""
+        lines = [f"noted      {self.repaired:,} tags were repaired"] if self.repaired else []
+        if self.unseen:
+            few = ", ".join(_visible(tag) for tag, _ in self.unseen.most_common(FEW))
+            more = ", ..." if len(self.unseen) > FEW else ""
+            lines.append(f"noted      {self.unseen.total():,} places have tags that training never had: {few}{more}")
+        return lines
+
+
 def details(
-    said: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]], scheme: Scheme | None, counts: Mapping[str, int]
+    said: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]], scheme: Scheme | None, amiss: Amiss
 ) -> tuple[list[str], dict[str, Any]]:
     """What an evaluation tells besides its scores, in lines and as plain data: F1 by kind, and what was amiss.
 
-    >>> print(*details([["B-A", "O"]], [["B-A", "B-B"]], "bio", {})[0], sep="\\n")
-    A             1 spans  F1 100.00, precision 100.00, recall 100.00
-    B             1 spans  F1   0.00, precision   0.00, recall   0.00
+    >>> print(*details([["B-A", "O"]], [["B-A", "B-B"]], "bio", Amiss())[0], sep="\\n")
+    A              1 spans  F1 100.00, precision 100.00, recall 100.00
+    B              1 spans  F1   0.00, precision   0.00, recall   0.00
     """
-    lines, detail = [], dict[str, Any]()
+    noted: dict[str, Any] = {"repaired": amiss.repaired, "unseen": dict(amiss.unseen)}
+    lines, detail = list[str](), {name: value for name, value in noted.items() if value}
     if scheme is not None:
-        rows = by_kind(said, wanted)
         detail["kinds"] = {
             kind: {"spans": sums[2], "f1": f1(sums), "precision": precision(sums), "recall": recall(sums)}
-            for kind, sums in rows.items()
+            for kind, sums in by_kind(said, wanted).items()
         }
         for kind, row in detail["kinds"].items():
             scores = f"F1 {row['f1']:6.2f}, precision {row['precision']:6.2f}, recall {row['recall']:6.2f}"
-            lines.append(f"{kind:<10} {row['spans']:>4,} spans  {scores}")
-    noted = {reason: count for reason, count in counts.items() if count}
-    if noted:
-        detail["noted"] = noted
-        lines.append("noted      " + ", ".join(f"{count:,} {reason}" for reason, count in noted.items()))
-    return lines, detail
+            lines.append(f"{kind:<10} {row['spans']:>5,} spans  {scores}")
+    return [*lines, *amiss.told()], detail
 
 
 def by_kind(said: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]]) -> dict[str, list[float]]:

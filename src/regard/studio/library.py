@@ -117,7 +117,7 @@ class Library:
         names = ("tokenizer.json", "tokenizer.source.json")
         path = next((entry.path / name for name in names if (entry.path / name).is_file()), None)
         if path is None:
-            raise Refusal(422, "no-tokenizer", "this model has no tokenizer", "train it first")
+            raise Refusal(422, "no-tokenizer", "this model has no tokenizer: it reads no text", "choose another model")
         return Tokenizer.load(path).encode(text)
 
     def _runs(self) -> list[Path]:

@@ -6,7 +6,6 @@ import { tell } from "./notice.js";
 import { OneHead } from "./onehead.js";
 
 /** @typedef {import("./inspector.js").Context} Context */
-/** @typedef {import("./tensor.js").Tensor} Tensor */
 /** @typedef {import("./types.js").Description} Description */
 
 const BESIDE = 12;
@@ -20,7 +19,6 @@ export function attentions(header) {
 export async function attentionTab(context) {
   const { trace, selection } = context;
   const all = attentions(trace.header);
-  const loaded = await Promise.all(all.map((tensor) => trace.tensor(tensor.name)));
   const crossing = (/** @type {string} */ name) => {
     const { sides } = trace.describe(name);
     return (sides.query === "source") !== (sides.key === "source");
@@ -31,25 +29,45 @@ export async function attentionTab(context) {
     selection.now.tensor = fitting[fitting.length - 1].name;
   }
   const one = new OneHead(context, all, crossing);
-  const overview = everyHead(
-    context,
-    all.flatMap((tensor, i) => heads(tensor.name, loaded[i], !crossing(tensor.name))),
-  );
   await one.draw();
+  const overview = later(context, all, crossing);
   context.onleave(
     selection.listen((changed) => {
       if ("tensor" in changed || "head" in changed) overview.show();
       if (["tensor", "head", "mode", "view"].some((name) => name in changed)) one.draw().catch(tell);
     }),
   );
-  steer(context, all, loaded);
-  const small = loaded.every((weights) => weights.size("query") <= BESIDE && weights.size("key") <= BESIDE);
+  steer(context, all);
+  const small = all.every((tensor) => size(tensor, "query") <= BESIDE && size(tensor, "key") <= BESIDE);
   return h(
     "div",
     { class: "stack" },
     h("div", { class: small ? "pair" : "stack" }, one.matrix, one.lines),
     overview.node,
   );
+}
+
+/** @param {Description} tensor @param {string} axis */
+function size(tensor, axis) {
+  return tensor.axes.includes(axis) ? tensor.shape[tensor.axes.indexOf(axis)] : 1;
+}
+
+/**
+ * All heads at a glance, as soon as all of their numbers are there: nobody waits for them to see one.
+ * @param {Context} context @param {Description[]} all @param {(name: string) => boolean} crossing
+ */
+function later(context, all, crossing) {
+  const node = h("div", {}, h("section", { class: "card" }, h("h2", {}, "All heads"), h("p", { class: "muted" }, "…")));
+  let show = () => {};
+  const load = async () => {
+    const loaded = await Promise.all(all.map((tensor) => context.trace.tensor(tensor.name)));
+    const each = all.flatMap((tensor, i) => heads(tensor.name, loaded[i], !crossing(tensor.name)));
+    const found = everyHead(context, each);
+    replace(node, found.node);
+    show = found.show;
+  };
+  load().catch(tell);
+  return { node, show: () => show() };
 }
 
 /** All heads at a glance, in either order. @param {Context} context @param {import("./heads.js").Head[]} all */
@@ -76,8 +94,8 @@ function everyHead(context, all) {
   return { node, show: () => drawn.show(chosen()) };
 }
 
-/** What the keys [ ] and { } do here. @param {Context} context @param {Description[]} all @param {Tensor[]} loaded */
-function steer(context, all, loaded) {
+/** What the keys [ ] and { } do here. @param {Context} context @param {Description[]} all */
+function steer(context, all) {
   const { selection } = context;
   const at = () => all.findIndex((tensor) => tensor.name === selection.now.tensor);
   context.layer = (step) => {
@@ -85,6 +103,6 @@ function steer(context, all, loaded) {
   };
   context.head = (step) => {
     const next = (selection.now.head ?? -1) + step;
-    if (next >= -1 && next < loaded[at()].size("head")) selection.set({ head: next < 0 ? null : next });
+    if (next >= -1 && next < size(all[at()], "head")) selection.set({ head: next < 0 ? null : next });
   };
 }

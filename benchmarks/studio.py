@@ -1,0 +1,110 @@
+"""How long a reader waits: python benchmarks/studio.py
+
+A Transformer of 6 layers and 8 heads, its weights as they were drawn, says 60 words about 60 and 200 about 200. It is
+told what recording costs beside a plain pass, how long the attention is in coming after a click (the server's answer
+and all that is drawn, in Chromium), and what pointing at a cell takes. Promises: 3 times, 500 ms, a frame of 16 ms.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import uvicorn
+from playwright.sync_api import sync_playwright
+
+import regard
+from regard.studio.app import build
+from regard.studio.serving import bound
+from regard.studio.work import Studio, Wish
+
+WORDS = ["le", "chat", "noir", "mange", "une", "pomme", "rouge", "et", "je", "suis", "étudiant"]
+SETTINGS = [
+    "data.kind=phrases", "data.count=400", "text.kind=word", "text.size=2000", "model.kind=transformer",
+    "model.layers=6", "model.heads=8", "model.width=256", "model.inner=512", "train.steps=1", "train.every=1",
+    "train.tokens=256", "train.select=loss", "task.scored=0", "decode.minimum={}", "decode.extra=1", "decode.beam=1",
+]  # fmt: skip
+DRAWN = """async (hash) => {
+    delete document.documentElement.dataset.ready;
+    const began = performance.now();
+    location.hash = hash;
+    while (!document.documentElement.dataset.ready) await new Promise(requestAnimationFrame);
+    await new Promise(requestAnimationFrame);
+    await new Promise(requestAnimationFrame);
+    return performance.now() - began;
+}"""
+HOVER = """async () => {
+    const stage = document.querySelector(".matrix");
+    const box = stage.getBoundingClientRect();
+    const times = [];
+    for (let i = 0; i < 120; i++) {
+        const [x, y] = [60 + ((i * 7) % (box.width - 80)), 60 + ((i * 5) % (box.height - 80))];
+        const began = performance.now();
+        stage.dispatchEvent(new MouseEvent("mousemove", { clientX: box.left + x, clientY: box.top + y }));
+        times.push(performance.now() - began);
+        await new Promise(requestAnimationFrame);
+    }
+    return times.sort((a, b) => a - b)[113];
+}"""
+
+
+def best(act, times=5):
+    """The shortest of some times, in seconds."""
+    taken = []
+    for _ in range(times):
+        began = time.perf_counter()
+        act()
+        taken.append(time.perf_counter() - began)
+    return min(taken)
+
+
+def recorded(model, text):
+    with model.record():
+        model.answer(text)
+
+
+def looked(folder, places):
+    """Milliseconds until the attention is drawn, the best of five, and of pointing at a cell, the 95th of 100."""
+    studio = Studio(folder / "runs", folder / "cache")
+    browser = os.environ.get("REGARD_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
+    with bound(0) as listening, sync_playwright() as playwright:
+        server = uvicorn.Server(uvicorn.Config(build(studio), log_level="warning"))
+        threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True).start()
+        opened = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        page = opened.new_page(viewport={"width": 1280, "height": 900})
+        page.goto(f"http://127.0.0.1:{listening.getsockname()[1]}/")
+        page.wait_for_selector("html[data-ready]", state="attached")
+        for many in places:
+            entry = next(entry for entry in studio.library.entries() if entry.name == str(many))
+            number = studio.trace(Wish(entry.id, " ".join((WORDS * 20)[:many]))).header["id"]
+            drawn = []
+            for turn in range(5):
+                page.evaluate(DRAWN, f"#/compare?{many}{turn}")
+                drawn.append(page.evaluate(DRAWN, f"#/t/{number}?tab=attention&turn={turn}"))
+            yield many, min(drawn), page.evaluate(HOVER)
+        opened.close()
+        server.should_exit = True
+
+
+def main() -> None:
+    places, kept = (60, 200), True
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for many in places:
+            settings = [setting.format(many) for setting in SETTINGS]
+            regard.Run(folder / "runs" / str(many)).train(regard.Recipe.read(None, settings))
+        model, text = regard.load(folder / "runs" / "60"), " ".join((WORDS * 20)[:60])
+        plain, seen = best(lambda: model.answer(text)), best(lambda: recorded(model, text))
+        kept = seen <= 3 * plain
+        print(f"recording 60 words about 60: {seen:.2f} s, a plain pass {plain:.2f} s: {seen / plain:.1f} times")
+        for many, drawn, hover in looked(folder, places):
+            kept = kept and (many > 60 or drawn <= 500) and hover <= 16
+            print(f"{many} words about {many}: drawn {drawn:.0f} ms after the click, pointing {hover:.1f} ms")
+    sys.exit(0 if kept else "a promise was not kept")
+
+
+if __name__ == "__main__":
+    main()

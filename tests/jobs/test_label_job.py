@@ -307,6 +307,7 @@ def test_a_setting_that_cannot_work_is_refused_before_any_work(
 RESTORED = ["Où est le café ?", "C'est à côté, là-bas.", "L'été, il fait chaud !", "Où es-tu ?", "Ça va, Léa ?"]
 
 
+@pytest.mark.slow
 def test_text_is_restored_and_what_was_never_seen_stays(tmp_path: Path) -> None:
     lines = RESTORED + [f"Léa a {n} œufs." for n in range(30)]
     (tmp_path / "a.txt").write_text("\n".join(lines), encoding="utf-8")
@@ -329,6 +330,7 @@ def test_text_is_restored_and_what_was_never_seen_stays(tmp_path: Path) -> None:
     assert found.scores[1].signature.startswith("unit:word|") and found.scores[0].n == 2
 
 
+@pytest.mark.slow
 def test_angles_are_learnt_with_a_circular_loss_and_scored_in_degrees(tmp_path: Path) -> None:
     settings = ["data.kind=chains", "data.count=200", "train.steps=80", "train.select=mae", "train.tokens=1024"]
     run = Run(tmp_path / "run")

@@ -17,7 +17,9 @@ READERS = {
     "gru": 'model={kind = "recurrent", cell = "gru", width = 32, dropout = 0.0}',
     "tanh": 'model={kind = "recurrent", cell = "tanh", width = 32, dropout = 0.0}',
     "convolution": 'model={kind = "convolution", layers = 2, width = 32, dropout = 0.0}',
-    "transformer": 'model={kind = "transformer", layers = 1, width = 32, inner = 64, dropout = 0.0, norm = "pre"}',
+    "transformer": (
+        'model={kind = "transformer", layers = 1, width = 32, inner = 64, heads = 2, dropout = 0.0, norm = "pre"}'
+    ),
 }
 TRAIN = ["task.kind=label", "train.tokens=512", "train.every=1000", "train.schedule.warmup=10"]
 

@@ -82,6 +82,7 @@ def test_every_reader_learns_and_foretells(reader: str, known: list[str], tmp_pa
         (12, 6, []),  # many to many
         (1, 1, []),
         (12, 6, ["task.columns=apart"]),
+        (12, 6, ["task.columns=apart", "task.line=each"]),
         (12, 6, ["task.head=point"]),
         (12, 6, ["task.head=laplace", "task.around=mean", "task.line=none"]),
         (0, 1, ["task.around=nothing", 'data.known=["holiday", "price"]', 'data.columns=["load"]']),  # a table

@@ -343,3 +343,13 @@ def test_every_weight_of_a_forecaster_learns_and_the_line_reaches_the_answer() -
     assert model.readout.weight.shape[1] == 8 + 5 * 2
     bare = replace(TASK, line="none")
     assert model_of(bare, gauge, 5).readout.weight.shape[1] == 8
+
+
+def test_a_line_of_its_own_is_moved_by_one_column_alone() -> None:
+    gauge = Gauge.of(Stretch(timeline()), season=3)
+    task = replace(TASK, columns="apart", line="each", head="point")
+    model, found = model_of(task, gauge, 5).train(), windows(task)
+    batch = found.batch(np.arange(0, len(found), 2))  # windows of the first column
+    task.space(3).loss(model.readout(model(batch.source)), batch.target).backward()
+    own = model.readout.weight.grad[:, -2 * 5 :].abs().sum(0)
+    assert (own[:4] > 0).all() and not own[5:].any()  # the last row, measured from itself, is 0

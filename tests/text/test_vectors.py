@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from regard.errors import DataError
+from regard.errors import ConfigError, DataError
 from regard.models.recurrent import RecurrentConfig
 from regard.models.transformer import TransformerConfig
 from regard.spaces import Vectors
-from regard.text.vectors import VectorsConfig, WordVectors, read_vectors
+from regard.text.vectors import VectorsConfig, WordVectors, first_words, read_vectors
 
 WORDS = {"<PAD>": 0, "the": 4, "movie": 5, "crème brûlée": 6, "unheard": 7}
 GLOVE = ["the 0.5 -1.5", "movie 2 3e-1", "crème brûlée 1 1", "not wanted"[:3] + " 9 9"]
@@ -56,15 +56,15 @@ def test_vectors_are_scaled_to_the_width_of_the_table_and_keep_their_directions(
     draw = np.random.default_rng(0)
     given = WordVectors(np.arange(50), draw.normal(0, 0.6, (50, 30)).astype(np.float32))
     drawn = draw.normal(0, 0.1, (500, 30)).astype(np.float32)
-    table = given.into(drawn)
+    table = given.into(drawn, 2.0)
     assert np.array_equal(table[50:], drawn[50:])
-    assert table[:50].std() == pytest.approx(drawn.std(), rel=0.05)
+    assert table[:50].std() == pytest.approx(2 * drawn.std(), rel=0.05)
     ratios = table[:50] / given.numbers
     np.testing.assert_allclose(ratios, ratios[0, 0], rtol=1e-4)
 
 
 def test_vectors_of_nothing_but_zeros_are_no_crash() -> None:
-    assert WordVectors(np.array([0]), np.zeros((1, 2))).into(np.ones((2, 2))).tolist() == [[0, 0], [1, 1]]
+    assert WordVectors(np.array([0]), np.zeros((1, 2))).into(np.ones((2, 2)), 1.0).tolist() == [[0, 0], [1, 1]]
 
 
 def test_vectors_are_kept_and_found_again(tmp_path) -> None:
@@ -83,11 +83,25 @@ def test_a_table_of_its_own_width_reads_for_a_model_of_any_width_and_learns(widt
 
     for config in (RecurrentConfig(width=width), TransformerConfig(layers=1, width=width, inner=16, heads=2)):
         encoder = config.build_encoder(Vectors(20, table=8))
-        encoder(Tokens.of([[4, 5], [6]])).states.data.sum().backward()
+        encoder(Tokens.of([[4, 5], [6]])).states.data[..., 0].sum().backward()  # of a norm the sum never changes
         table = encoder.embed if width == 8 else encoder.embed[0]
         assert table.weight.shape == (20, 8) and table.weight.grad[4:7].abs().sum() > 0
     with torch.device("meta"):
         assert Vectors(20, table=8).embed(width)(torch.zeros(2, 3, dtype=torch.long)).shape == (2, 3, width)
+
+
+def test_the_first_words_of_a_file_may_join_a_vocabulary() -> None:
+    assert list(first_words(GLOVE, 2)) == ["the", "movie"]
+    assert list(first_words(["4 2", *GLOVE], 2)) == ["the", "movie"]
+    assert list(first_words(GLOVE, 0)) == [] and len(list(first_words(GLOVE, 99))) == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "message"), [({"words": -1}, "words = -1 must be at least 0"), ({"scale": 0.0}, "scale = 0.0 must be")]
+)
+def test_settings_that_mean_nothing_are_refused(given, message) -> None:
+    with pytest.raises(ConfigError, match=message):
+        VectorsConfig(path="a.txt", **given)
 
 
 def test_a_path_may_hold_variables(monkeypatch) -> None:

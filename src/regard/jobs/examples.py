@@ -167,7 +167,8 @@ class Written(Material):
         if self.vectors.path:
             embed: Any = module.encoder.embed
             table = embed if isinstance(embed, torch.nn.Embedding) else embed[0]
-            table.weight.data.copy_(started(table.weight.data, WordVectors.load(run / "data")))
+            found = WordVectors.load(run / "data")
+            table.weight.data.copy_(started(table.weight.data, found, self.vectors.scale))
 
     def _vectors(self, run: Path) -> dict[str, int]:
         found: dict[str, int] = json.loads((run / VECTORS).read_text(encoding="utf-8"))

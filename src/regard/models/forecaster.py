@@ -45,6 +45,8 @@ class Shape:
     """columns that are read one at a time, by the same weights"""
     straight: int = 0
     """numbers of each row, counted from its beginning, that the line reads; 0: there is no line"""
+    owned: int = 0
+    """lines that are one column's own, beside the one that all share: one for each that is read apart, or none"""
 
     @property
     def places(self) -> int:
@@ -80,7 +82,7 @@ class Forecaster(nn.Module):
     def __init__(self, encoder: Encoder, pool: Callable[[Memory], Tensor], space: Space, shape: Shape) -> None:
         super().__init__()
         self.encoder, self.pool, self.shape = encoder, pool, shape
-        self.readout = space.head(encoder.width + shape.rows * shape.straight + shape.named)
+        self.readout = space.head(encoder.width + shape.rows * shape.straight * (1 + shape.owned) + shape.named)
         self.which = nn.Embedding(shape.apart, NAMED) if shape.apart > 1 else None
         self.register_buffer("off", torch.zeros(LEVELS, shape.answers * shape.apart))
 
@@ -92,6 +94,11 @@ class Forecaster(nn.Module):
             which_B1D = self.which(source.segments[:, :1])
             parts.append(which_B1D.expand(-1, shape.places, -1))
             line.append(which_B1D.squeeze(1))
+        if (
+            shape.owned and source.segments is not None
+        ):  # each column's numbers at a place of their own, zeros elsewhere
+            own_BC1 = nn.functional.one_hot(source.segments[:, 0], shape.owned).to(x_BRC.dtype)[..., None]
+            line.append((own_BC1 * line[0][:, None]).flatten(1))
         found_BD = self.pool(self.encoder(Tokens.full(torch.cat(parts, 2))))
         return tap(self, "features", torch.cat([found_BD, *line], 1), "batch width")
 

@@ -96,7 +96,8 @@ class TextPreparation:
     def identity(self) -> dict[str, Any]:
         """The settings that what is prepared depends on."""
         asked = {name: getattr(self.task, name) for name in ("tokens", "keep", "held_out")}
-        return {"data": plain(self.data), "text": plain(self.text), "vectors": plain(self.vectors), "task": asked}
+        vectors = {"path": self.vectors.path, "words": self.vectors.words}
+        return {"data": plain(self.data), "text": plain(self.text), "vectors": vectors, "task": asked}
 
     def run(self, folder: Path, tell: Tell) -> Mapping[str, Mapping[str, int]]:
         """Write everything into `folder`; of each split, how many were read, empty or cut."""
@@ -324,11 +325,11 @@ class ClassFeed:
         return texts, self.held_out.flat("label")[rows].tolist()
 
 
-def started(table_VD: Tensor, vectors: WordVectors) -> Tensor:
+def started(table_VD: Tensor, vectors: WordVectors, scale: float) -> Tensor:
     """A table of word vectors that starts from given ones.
 
     >>> given = WordVectors(np.array([1]), np.array([[5.0, -5.0]], np.float32))
-    >>> started(torch.ones(2, 2), given)[1]
-    tensor([ 1., -1.])
+    >>> started(torch.ones(2, 2), given, scale=2.0)[1]
+    tensor([ 2., -2.])
     """
-    return torch.from_numpy(vectors.into(table_VD.numpy()))
+    return torch.from_numpy(vectors.into(table_VD.numpy(), scale))

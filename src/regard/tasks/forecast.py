@@ -51,8 +51,9 @@ class ForecastConfig:
     """what the numbers of a window are measured from: its last row, its mean, or nothing"""
     columns: Literal["together", "apart"] = "together"
     """whether all columns are read and foretold at once, or one at a time by the same weights"""
-    line: Literal["beside", "none"] = "beside"
-    """a linear model of the window beside the network (Lai et al. 2018), or the network alone"""
+    line: Literal["beside", "each", "none"] = "beside"
+    """a linear model of the window beside the network (Lai et al. 2018); one more for each column that is read apart;
+    or the network alone"""
     pool: Literal["last", "mean"] = "last"
     """what of the encoder's states is used: the last one, or their mean"""
     season: int | None = None
@@ -137,9 +138,10 @@ class Gauge:
         apart = columns if task.columns == "apart" else 1
         shown = columns // apart
         rows = task.window + (task.horizon if known else 0)
-        straight = shown + known if task.line == "beside" else 0
+        straight = shown + known if task.line != "none" else 0
+        owned = apart if task.line == "each" and apart > 1 else 0
         inputs = shown + known + bool(known)
-        return Shape(rows, inputs, patch, task.horizon * shown, apart, straight)
+        return Shape(rows, inputs, patch, task.horizon * shown, apart, straight, owned)
 
     def scaled(self, stretch: Stretch) -> tuple[np.ndarray, np.ndarray]:
         """The columns that move, and what is known, in units of training; other columns than training's are told."""

@@ -35,9 +35,14 @@ class VectorsConfig:
     """so many of the first words of the file join the vocabulary, on top of text.size: texts may have words that
     training has not"""
 
+    scale: float = 2.0
+    """how many times as wide as words that start at random: more holds on to the vectors, less forgets them sooner"""
+
     def __post_init__(self) -> None:
         if self.words < 0:
             raise ConfigError(f"words = {self.words} must be at least 0")
+        if not 0 < self.scale < math.inf:
+            raise ConfigError(f"scale = {self.scale} must be above 0")
 
     def file(self) -> Path | None:
         """The file, its ~ and $VARIABLES filled in."""
@@ -66,18 +71,18 @@ class WordVectors:
         """Numbers of a vector."""
         return self.numbers.shape[1]
 
-    def into(self, table_VD: np.ndarray) -> np.ndarray:
-        """A table of random vectors with these in their places, scaled to be as wide as the random ones are.
+    def into(self, table_VD: np.ndarray, scale: float) -> np.ndarray:
+        """A table of random vectors with these in their places, so many times as wide as the random ones.
 
         As they come they are several times as wide: what is learnt would be small beside them, and slow.
 
-        >>> WordVectors(np.array([1]), np.array([[2.0, -2.0]])).into(np.array([[0.1, -0.1], [0.1, 0.1]]))
+        >>> WordVectors(np.array([1]), np.array([[5.0, -5.0]])).into(np.array([[0.1, -0.1], [0.1, 0.1]]), scale=2.0)
         array([[ 0.1, -0.1],
-               [ 0.1, -0.1]])
+               [ 0.2, -0.2]])
         """
         made = table_VD.copy()
         wide = np.sqrt(np.square(self.numbers).mean())
-        made[self.ids] = self.numbers * (np.sqrt(np.square(made).mean()) / wide if wide else 1.0)
+        made[self.ids] = self.numbers * (scale * np.sqrt(np.square(made).mean()) / wide if wide else 1.0)
         return made
 
     def save(self, folder: Path) -> None:

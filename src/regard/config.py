@@ -291,6 +291,8 @@ def _parse_union(members: tuple[Any, ...], value: Any, where: str) -> Any:
         return _parse(members[0], value, where)
     _expect(isinstance(value, dict), where, "a table", value)
     if value.get("kind") not in tables:
+        if "kind" not in value:
+            raise ConfigError(f"{where}.kind must be given: one of {', '.join(tables)}")
         close = difflib.get_close_matches(str(value.get("kind")), tables, n=1)
         guess = f"; did you mean {close[0]}?" if close else ""
         raise ConfigError(f"{where}.kind: expected one of {', '.join(tables)}, got {value.get('kind')!r}{guess}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from collections.abc import Callable
@@ -11,6 +12,10 @@ from typing import Any
 import pytest
 
 from regard.cli import invoke
+from regard.cli.console import Console
+from regard.cli.watching import Watching
+from regard.run import Run
+from regard.train.events import Validated
 
 WORDS = {"positive": ["great", "lovely", "fine"], "negative": ["bad", "awful", "dull"]}
 PLAIN = ["this", "movie", "film", "story", "is", "was", "so", "very", "the", "and", "it"]
@@ -176,6 +181,11 @@ BAD_DATA = [
     ("text\tlabel\n", 4, "has no example; expected a text and its label on each line"),
     (None, 66, "there is no such file"),
     ("text\tlabel\nso great\tpositive\nso bad\n", 4, "line 3: expected 2 columns as on top, found 1"),
+    ("text,label\nso great,positive\n", 4, 'has no column "text" (on top: text,label); name another in the recipe, or '
+     'count them from 1 if there are no names on top; is data.kind = "csv" the right one?'),
+    ("text\tlabel\n" + "\tpositive\n \tnegative\n" * 20, 4, "every text is empty; is data.text the right column?"),
+    ("text\tlabel\nso great\tpositive\nso bad\tnegative\n", 4, "none of its 2 examples falls to valid when a share of "
+     "0.1 is kept apart for validation; name a file for data.valid, change task.held_out, or give more examples"),
 ]  # fmt: skip
 
 
@@ -200,7 +210,7 @@ def test_eval_scores_splits_and_files_and_fails_below_a_minimum(say: Say, critic
     own = tmp_path / "own.tsv"
     own.write_text("text\tlabel\nso great\tpositive\nso bad\tnegative\nso fine\tnegative\n", encoding="utf-8")
     told = say("eval", critic, "--data", own).out.splitlines()
-    assert told[0].endswith(f" on {own}, 3 sentences") and told[1].startswith("accuracy     66.67  (95 %: ")
+    assert told[0].endswith(f" on {own}, 3 texts") and told[1].startswith("accuracy     66.67  (95 %: ")
     assert told[-3].split() == ["wanted", "said", "negative", "positive"]
     assert say("eval", critic, "--data", own, "--min", "accuracy=60").code == 0
     missed = say("eval", critic, "--data", own, "--min", "accuracy=90")
@@ -211,6 +221,58 @@ def test_eval_scores_splits_and_files_and_fails_below_a_minimum(say: Say, critic
     assert unseen.err.endswith(
         f'error: {own}, line 2: the label "neutral" was never seen in training (labels: negative, positive)\n'
     )
+
+
+def test_a_file_is_scored_as_its_name_ends(say: Say, critic: Path, tmp_path: Path) -> None:
+    files = {
+        "a.csv": 'label,text\npositive,so great\nnegative,"so, so bad"\n',
+        "a.jsonl": '{"text": "so great", "label": "positive"}\n{"text": "so bad", "label": "negative"}\n',
+        "a.tsv": "text\tlabel\nso great\tpositive\nso bad\tnegative\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        said = say("eval", critic, "--data", tmp_path / name)
+        assert said.code == 0 and said.out.splitlines()[1].startswith("accuracy    100.00  (95 %: "), name
+
+
+def test_a_label_of_validation_that_training_never_had_is_told(say: Say, critic: Path, tmp_path: Path) -> None:
+    other = tmp_path / "valid.tsv"
+    other.write_text("text\tlabel\nso great\tpositive\nso so\tneutral\n", encoding="utf-8")
+    said = say("train", critic.parent / "own.toml", "--out", tmp_path / "run", f"data.valid={other}", "-q")
+    assert (said.code, said.err) == (
+        4, f'error: {other}, line 3: the label "neutral" was never seen in training (labels: negative, positive)\n',
+    )  # fmt: skip
+    assert not (tmp_path / "run/checkpoints").exists()
+
+
+BAD_TABLES = [
+    ("width,height\n1,2\n", 4, 'has no column "kind" (on top: width, height)'),
+    ("width,kind\n1,a\nNaN,b\n", 4, 'line 3: "NaN" in column width is not a number'),
+    ("width,kind\n1,a\n,b\n", 4, 'line 3: "" in column width is not a number'),
+    ("name,kind\nrose,a\nlily,b\n", 4, "line 2: none of its 2 columns but the label's holds a number"),
+    ("width,kind\n" + "1,a\n2,a\n" * 20, 4, 'all 40 examples have the label "a"'),
+    ("width,kind\n1,a\n2,b\n", 4, "none of its 2 examples falls to valid when a share of 0.1 is kept apart"),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "message"), BAD_TABLES)
+def test_a_table_that_cannot_be_learnt_from_is_told(
+    text: str, code: int, message: str, say: Say, gardener: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(text, encoding="utf-8")
+    said = say("train", gardener.parent / "own.toml", "--out", tmp_path / "run", f"data.train={path}", "-q")
+    assert said.code == code and said.err.startswith(f"error: {path}") and message in said.err
+    assert not (tmp_path / "run/checkpoints").exists()
+
+
+def test_a_column_that_never_changes_spoils_nothing(say: Say, gardener: Path, tmp_path: Path) -> None:
+    path = tmp_path / "still.csv"
+    path.write_text("still," + flowers(100).replace("\n", "\n7,").removesuffix("7,"), encoding="utf-8")
+    settings = (f"data.train={path}", "train.steps=80")
+    assert say("train", gardener.parent / "own.toml", "--out", tmp_path / "run", *settings, "-q").code == 0
+    said = say("classify", tmp_path / "run", "7,1.0,50", "7,3.1,48")
+    assert [line.split("\t")[0] for line in said.out.splitlines()] == ["rose", "lily"]
 
 
 def test_look_shows_what_the_label_hung_on(say: Say, critic: Path, trained: Path, tmp_path: Path) -> None:
@@ -276,6 +338,14 @@ def test_the_run_is_described_from_new_to_card(say: Say, critic: Path, tmp_path:
     (tmp_path / "data/train.tsv").write_text(reviews(60), encoding="utf-8")
     assert say("train", "mine.toml", "train.epochs=1", "model.width=8", "-q").code == 0
     assert say("new", "other", "--task", "classify", "--source-lang", "de").code == 2
+
+
+def test_the_answer_is_seen_beside_a_long_text(critic: Path, tmp_path: Path) -> None:
+    screen = io.StringIO()
+    with Watching(Console(file=screen), tmp_path, Run(critic).recipe()) as watching:
+        watching(Validated(7, {"loss": 0.5}, best=True, samples=[{"text": "so " * 900, "output": "positive"}]))
+    line = screen.getvalue().splitlines()[-1]
+    assert line.endswith("… -> positive") and len(line) < 120
 
 
 def test_a_stopped_run_goes_on_as_if_it_had_not_been_stopped(say: Say, critic: Path, tmp_path: Path) -> None:

@@ -221,6 +221,8 @@ def test_a_run_of_another_job_is_told_its_verb(say: Say, teller: Path, trained: 
         (waves(24).replace(",7\n", ",seven\n", 1), 4, 'bad.csv, line 2: "seven" in column still is not a number'),
         (waves(24).replace(",7\n", ",\n", 1), 4,
          'bad.csv, line 2: column still is empty (1 such cells); data.gaps = "carry" goes on with the last values'),
+        (waves(24).replace(",7\n", ",NaN\n", 2), 4,
+         'bad.csv, line 2: column still is empty (2 such cells); data.gaps = "carry" goes on with the last values'),
         (waves(24).replace("2024-01-01 05:00", "2024-01-01 05:20"), 4,
          "bad.csv, line 7: 2024-01-01 05:20 is not a whole number of steps after 2024-01-01 04:00; most rows are 1 "
          "hour apart, and a forecast needs all of them so: bring the series to one step first"),

@@ -167,6 +167,10 @@ def test_a_run_of_another_job_is_told_its_verb(say: Say, tagger: Path, trained: 
         (None, [], 66, "{file}: there is no such file"),
         ("Ada I-PER\nlives O\n", ["task.strict=true"], 4, '{file}, line 1: "I-PER" cannot stand there in BIO, "B-PER" '
          "would be right; mend the data, or let it be repaired with task.strict = false"),
+        ("Ada I-PER\nlives O\n", ["--strict"], 4, '{file}, line 1: "I-PER" cannot stand there in BIO, "B-PER" would be '
+         "right; mend the data, or let it be repaired with task.strict = false"),
+        ("Ada B-PER\nlives VERB\n", [], 4, '{file}, line 2: "VERB" is no tag of task.scheme = "bio", which has B-X and '
+         'I-X and O; if tags are no spans, use task.scheme = "none"'),
         ("Ada lives\tB-PER\n", ["data={kind='tsv', train='{file}'}"], 4,
          "{file}, line 1: there are 2 words and 1 tags; each word needs one"),
         ("Ada O\nlives O\n", [], 4,
@@ -201,6 +205,17 @@ def test_spans_that_were_repaired_are_counted_in_the_statistics(
     assert lines[1].startswith("tags        4: O 66.7 %, ")
     assert lines[2] == "train       3 of 3 sentences; 2 repaired tags"
     assert lines[3].startswith("            15 words, 5.0 a sentence, 99 % have at most 5, the longest 6; padding ")
+    told = say("train", "tags.toml", "--dry-run").out.splitlines()[0]
+    assert told == " data     3 train, 3 valid sentences; 4 repaired tags       10 words, 4 tags"
+
+
+def test_eval_counts_what_it_repaired_and_what_training_never_had(say: Say, tagger: Path, tmp_path: Path) -> None:
+    file = tmp_path / "other.conll"
+    file.write_text("Ada I-PER\nsaw O\nMars B-PLANET\n", encoding="utf-8")
+    said = say("eval", tagger, "--data", file)
+    assert said.code == 0 and said.out.splitlines()[-2:] == [
+        "noted      1 tags were repaired", "noted      1 places have tags that training never had: B-PLANET",
+    ]  # fmt: skip
 
 
 def test_tags_that_look_like_spans_are_told_so(say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

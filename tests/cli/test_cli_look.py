@@ -168,8 +168,8 @@ def test_everything_that_was_seen_can_be_kept(writer, say, tmp_path):
         (
             [],
             3,
-            "no attention was recorded, only 4 other names; has the model any, and did it read something inside the "
-            "block?",
+            "no attention was recorded, only 4 other names; a model that has none, such as one of recurrent layers, "
+            "shows its states: states(), or --view states",
         ),
     ],
 )

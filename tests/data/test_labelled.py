@@ -17,8 +17,8 @@ from regard.data.labelled import (
     LabelledLines,
     LabelledTsv,
     MovieReviews,
-    split_of,
 )
+from regard.data.partition import split_of
 from regard.data.tabular import LabelledTable, read_table
 from regard.errors import ConfigError, DataError, InputError
 

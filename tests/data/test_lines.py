@@ -141,6 +141,13 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert str(caught.value) == f"{tmp_path / 'nowhere'}: there is no such file"
 
 
+@pytest.mark.parametrize("name", ["$NO_SUCH_VARIABLE", "${NO_SUCH_VARIABLE}"])
+def test_a_path_with_a_variable_that_is_not_set_says_so(name: str) -> None:
+    with pytest.raises(InputError) as caught:
+        list(read_lines(f"{name}/train.en"))
+    assert str(caught.value) == f"{name}/train.en: there is no such file; {name} is not set"
+
+
 def test_a_folder_is_not_a_text_file(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         list(read_lines(tmp_path))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from regard.data.stamps import Step, angles
-from regard.data.timed import Timed, Weather, read_timeline
+from regard.data.timed import Stretch, Timed, Weather, read_timeline
 from regard.data.timeline import Timeline, Wanted, parse_timeline
 from regard.errors import ConfigError, DataError, InputError
 
@@ -120,7 +120,8 @@ def test_a_missing_row_is_refused_or_carried() -> None:
     found = read(lines, gaps="carry")
     assert found.values[:, 0].tolist() == [5.0, 5.0, 7.0, 8.0]
     assert found.clock.written(found.stamps) == ["2024-02-27", "2024-02-28", "2024-02-29", "2024-03-01"]
-    assert found.carried == 2
+    assert found.filled.tolist() == [0, 2, 0, 0]
+    assert [Stretch(found.between(*ends)).filled for ends in ((0, 2), (2, 4))] == [2, 0]
     months = read(["m,x", "2024-01,1", "2024-02,2", "2024-04,4", "2024-05,5"], gaps="carry")
     assert months.values[:, 0].tolist() == [1.0, 2.0, 2.0, 4.0, 5.0]
 

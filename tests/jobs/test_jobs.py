@@ -76,6 +76,11 @@ def test_a_job_that_does_not_exist_is_told_with_those_that_do():
     )
 
 
+def test_a_choice_that_is_left_out_is_asked_for_with_all_there_is():
+    settings = ["task.kind=classify", "data.kind=tsv", "data.train=a.tsv", "model.width=64"]
+    assert refusal(settings) == "model.kind must be given: one of recurrent, convolution, transformer, mlp"
+
+
 def test_a_checkpoint_is_selected_only_by_what_the_job_measures():
     assert refusal(["train.select=bleu"], Path("polly.toml")) == (
         "train.select: expected one of loss, ppl, accuracy, got 'bleu'"

@@ -61,6 +61,19 @@ def test_a_wide_matrix_is_split_and_its_columns_numbered():
     assert "1 column0   2 column1" in text and "60 column59" in text
 
 
+def test_labels_no_wider_than_a_cell_stand_over_their_columns_where_a_matrix_is_split():
+    lags = tuple(str(i) for i in range(-40, 0))
+    m = Matrix(np.linspace(0, 1, 40)[None], ("load",), lags, "saliency", "column", "row")
+    lines = heat_map(m, 80, "none").splitlines()
+    assert [label for line in lines[3:-1:2] for label in line.split()] == list(lags)
+    assert lines[-2].startswith("load ") and lines[-1].startswith("0.00 ")
+
+
+def test_a_side_without_a_title_is_not_parted_from_the_other():
+    m = Matrix(np.array([[0.5], [1.0]]), ("so", "great"), ("value",), "unit 3", "token", "")
+    assert heat_map(m, 80, "none").splitlines()[:2] == ["unit 3", "token"]
+
+
 SCRIPTS = ["من", "یک", "دانشجو", "שלום", "学生", "です", "विद्यार्थी"]
 SCRIPTS += ["👩‍👩‍👧", "🇫🇷", "👍🏽", "e\u0301", "\u0301", "\n", "Donaudampfschiff" * 2]  # fmt: skip
 

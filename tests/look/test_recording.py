@@ -273,7 +273,7 @@ def test_what_cannot_be_shown_is_said_to_be_missing():
     )
     refused(
         ModelError,
-        "no attention was recorded, only 0 other names; has the model any, and did it read something inside the block?",
+        "nothing was recorded; did the model read something inside the block?",
         lambda: Recording(Trace()).attention(),
     )
 

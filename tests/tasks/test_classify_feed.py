@@ -120,8 +120,8 @@ def test_what_is_held_out_depends_on_the_texts_alone_and_not_on_their_order(tmp_
     with pytest.raises(DataError) as caught:
         list(replace(preparation, task=ClassifyConfig(held_out=1e-9)).examples("valid"))
     assert str(caught.value) == (
-        "none of the 90 examples falls to valid when a share of 1e-09 is kept apart for validation; name a file for "
-        "data.valid, or change task.held_out"
+        f"{tmp_path / 'train.tsv'}: none of its 90 examples falls to valid when a share of 1e-09 is kept apart for "
+        "validation; name a file for data.valid, change task.held_out, or give more examples"
     )
 
 
@@ -144,8 +144,7 @@ BAD = [
      "labels or more to tell apart"),
     ([(label, text) for text, label in TEXTS], "FILE: there are 90 different labels for 90 examples, such as \"film "
      "bad number 0 0\"; is it the column of the label?"),
-    ([("", "a"), (" ", "b")] * 30, "A tokenizer needs text to train on, and every line was empty; check the paths of "
-     "the data."),
+    ([("", "a"), (" ", "b")] * 30, "FILE: every text is empty; is data.text the right column?"),
 ]  # fmt: skip
 
 

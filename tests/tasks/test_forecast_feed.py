@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from regard.data.stamps import Clock, Step
 from regard.data.timed import Stretch, Timed
 from regard.data.timeline import Timeline, Wanted, parse_timeline
 from regard.errors import ConfigError, DataError, ModelError
@@ -21,7 +23,9 @@ from regard.spaces import Values
 from regard.tasks.base import silent
 from regard.tasks.baselines import Linear, ahead, inputs, naive, seasonal_naive
 from regard.tasks.forecast import ForecastConfig, Gauge, TimedPreparation
-from regard.tasks.foretelling import Foreteller, answers
+from regard.tasks.foretelling import Forecast, Foreteller, answers
+from regard.tasks.numbers import Scale
+from regard.tasks.straight import straighten
 from regard.tasks.windows import WindowFeed, Windows
 from regard.world import World
 
@@ -54,9 +58,10 @@ def model_of(task: ForecastConfig, gauge: Gauge, patch: int) -> Forecaster:
 
 @pytest.mark.parametrize("columns", ["together", "apart"])
 @pytest.mark.parametrize("around", ["last", "mean", "nothing"])
+@pytest.mark.parametrize("unit", ["series", "window"])
 @pytest.mark.parametrize("known", [0, 2])
-def test_no_window_sees_what_comes_after_it(columns: str, around: str, known: int) -> None:
-    task = replace(TASK, columns=columns, around=around)
+def test_no_window_sees_what_comes_after_it(columns: str, around: str, unit: str, known: int) -> None:
+    task = replace(TASK, columns=columns, around=around, unit=unit)
     found = windows(task, known=known)
     origins, column = np.array([5, 20]), np.array([0, 1])
     before = found.source(origins, column)[0].data
@@ -77,6 +82,51 @@ def test_a_series_that_has_drifted_away_looks_the_same(around: str) -> None:
     one, other = found.batch(rows), drifted.batch(rows)
     torch.testing.assert_close(one.source.data, other.source.data, atol=1e-3, rtol=0)
     torch.testing.assert_close(one.target, other.target, atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("around", ["last", "mean"])
+@pytest.mark.parametrize("columns", ["together", "apart"])
+def test_counted_in_its_own_deviation_a_livelier_series_looks_the_same(around: str, columns: str) -> None:
+    found = windows(replace(TASK, around=around, unit="window", columns=columns))
+    livelier = replace(found, values=found.values * 1000)
+    found = replace(found, values=found.values * 100)  # both far above what counts as still
+    rows = np.arange(len(found))
+    one, other = found.batch(rows), livelier.batch(rows)
+    torch.testing.assert_close(one.source.data, other.source.data, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(one.target, other.target, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(found.units(rows) * 10, livelier.units(rows), atol=0, rtol=1e-4)
+    assert one.target.shape == found.units(rows).shape
+
+
+@pytest.mark.parametrize("unit", ["series", "window"])
+@pytest.mark.parametrize("columns", ["together", "apart"])
+def test_what_is_said_comes_back_in_units_of_training(unit: str, columns: str) -> None:
+    task = replace(TASK, unit=unit, columns=columns, head="gaussian")
+    rows = timeline()
+    gauge = Gauge.of(Stretch(rows), season=3)
+    model, found = model_of(task, gauge, patch=5), Windows(task, *gauge.scaled(Stretch(rows)))
+    middle, doubt = answers(model, found, found.origins)
+    batch = found.batch(np.arange(len(found)))
+    said, sure = task.parts(model.readout(model(batch.source)))
+    off = ((batch.target - said) * found.units(np.arange(len(found)))).abs()
+    off_NHC, sure_NHC = (
+        part.detach().numpy().reshape(len(found.origins), found.apart, task.horizon, -1).swapaxes(1, 2)
+        for part in (off, sure)
+    )
+    off_NHC, sure_NHC = off_NHC.reshape(middle.shape), sure_NHC.reshape(middle.shape)
+    wanted = found.values[found.origins[:, None] + np.arange(task.horizon)]
+    np.testing.assert_allclose(np.abs(wanted - middle), off_NHC, atol=1e-5)
+    spread = (doubt / sure_NHC).std((0, 1))
+    assert (spread > 1e-3).all() if unit == "window" else (spread < 1e-6).all()
+
+
+def test_a_still_window_is_not_blown_up_and_one_row_has_no_deviation() -> None:
+    task = replace(TASK, unit="window")
+    still = Windows(task, np.zeros((20, 1), np.float32), np.zeros((20, 0), np.float32))
+    assert still.units(np.array([0])).unique().tolist() == [pytest.approx(0.1)]
+    with pytest.raises(ConfigError) as caught:
+        ForecastConfig(window=1, unit="window")
+    assert str(caught.value) == 'window = 1 has no deviation to count in; use unit = "series"'
 
 
 def test_columns_apart_are_the_columns_one_by_one() -> None:
@@ -230,6 +280,30 @@ def test_a_longer_forecast_begins_with_the_shorter_one_and_goes_on_from_it() -> 
     assert long.clock.written(long.stamps)[:3] == ["2024-01-31", "2024-02-01", "2024-02-02"]
 
 
+def test_a_forecast_that_grows_beyond_all_numbers_is_told_and_not_written() -> None:
+    rows = timeline()
+    gauge = Gauge.of(Stretch(rows), season=3)
+    model = model_of(TASK, gauge, 5)
+    model.learn_off(torch.rand(50, 6, generator=torch.Generator().manual_seed(1)))
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(1e4)
+    with pytest.raises(ModelError) as caught:
+        Foreteller(model, TASK, gauge).forecast(rows, horizon=3000)
+    assert re.fullmatch(
+        r"the forecast grows beyond all numbers after [\d,]+ rows: this model cannot go on so far from what it said "
+        "itself; ask for a shorter horizon, or train it for longer",
+        str(caught.value),
+    )
+
+
+def test_numbers_are_written_with_the_digits_that_a_model_counts_with() -> None:
+    clock, one = Clock("row", "", Step(1)), np.array([[31.51403659, 1234567.89]])
+    half = np.array([[31.514036593, 5e4]])
+    found = Forecast(clock, np.array([9]), ("load", "people"), one, one - half, one + half, 0.8)
+    assert found.csv().splitlines()[1] == "9,31.51404,0,63.02807,1234568,1184568,1284568"
+
+
 @pytest.mark.parametrize("head", ["point", "gaussian", "laplace"])
 @pytest.mark.parametrize("columns", ["together", "apart"])
 def test_answers_do_not_hang_on_their_neighbours(head: str, columns: str) -> None:
@@ -353,3 +427,38 @@ def test_a_line_of_its_own_is_moved_by_one_column_alone() -> None:
     task.space(3).loss(model.readout(model(batch.source)), batch.target).backward()
     own = model.readout.weight.grad[:, -2 * 5 :].abs().sum(0)
     assert (own[:4] > 0).all() and not own[5:].any()  # the last row, measured from itself, is 0
+
+
+# Where training begins
+
+
+@pytest.mark.parametrize("line", ["beside", "each"])
+@pytest.mark.parametrize("unit", ["series", "window"])
+@pytest.mark.parametrize("columns", ["together", "apart"])
+@pytest.mark.parametrize("head", ["point", "gaussian", "laplace"])
+def test_training_begins_no_worse_than_a_line(line: str, unit: str, columns: str, head: str) -> None:
+    task = replace(TASK, line=line, unit=unit, columns=columns, head=head)
+    steps = np.arange(300)[:, None] * np.array([[0.3, 0.7]])
+    values = (np.sin(steps) + 0.01 * table(300)).astype(np.float32)
+    train, valid = (Windows(task, part, np.zeros((len(part), 0), np.float32)) for part in (values[:200], values[200:]))
+    clock = timeline().clock
+    gauge = Gauge(Scale(("a", "b"), (0.0, 0.0), (1.0, 1.0)), Scale((), (), ()), (0, 1), clock, 9, (1.0, 1.0))
+    model = model_of(task, gauge, patch=5)
+    straighten(model, train, valid)
+    said, doubt = answers(model, valid, valid.origins)
+    off = np.abs(said - ahead(valid, valid.origins))
+    best = np.abs(Linear.fit(train, valid).predict(valid, valid.origins) - ahead(valid, valid.origins)).mean()
+    if columns == "apart" and line == "beside":  # one line for two waves cannot be as good as one for each
+        best = np.abs(naive(valid, valid.origins) - ahead(valid, valid.origins)).mean() / 2
+    assert off.mean() < 1.3 * best + 0.01
+    if head != "point":
+        assert 0.3 < doubt.mean() / off.mean() < 3
+
+
+def test_without_a_line_weights_start_as_they_were_drawn() -> None:
+    task = replace(TASK, line="none", columns="apart")
+    gauge = Gauge.of(Stretch(timeline()), season=3)
+    found = Windows(task, *gauge.scaled(Stretch(timeline())))
+    model, drawn = model_of(task, gauge, patch=5), model_of(task, gauge, patch=5)
+    straighten(model, found, found)
+    assert all(a.equal(b) for a, b in zip(model.parameters(), drawn.parameters(), strict=True))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,6 +15,26 @@ if TYPE_CHECKING:
     from regard.jobs import Model, Recipe
 
 M = TypeVar("M", bound="Model")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def strict_option(function: F) -> F:
+    """Give a verb that takes settings --strict, which is one more of them.
+
+    >>> strict_option(click.command()(lambda strict: None)).params[0].opts
+    ['--strict']
+    """
+    told = "Refuse data that would be repaired or left out: task.strict=true."
+    return click.option("--strict", is_flag=True, help=told)(function)
+
+
+def with_strict(settings: tuple[str, ...], strict: bool) -> tuple[str, ...]:
+    """The settings of a command line, with what --strict stands for.
+
+    >>> with_strict(("task.scheme=bio",), strict=True)
+    ('task.scheme=bio', 'task.strict=true')
+    """
+    return (*settings, "task.strict=true") if strict else settings
 
 
 def chosen_recipe(source: Path, settings: tuple[str, ...], out: Path | None) -> tuple[Recipe, Path]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from regard.cli.choosing import chosen_recipe, fetch, strict_option, with_strict
 from regard.cli.console import Console, Stages
 from regard.cli.manners import Verbs, json_option, polite, print_json
 
@@ -26,8 +27,9 @@ def data() -> None:
 @click.argument("recipe", type=click.Path(path_type=Path))
 @click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option("--out", type=click.Path(path_type=Path), help="The run directory.  [default: runs/NAME-OF-RECIPE]")
+@strict_option
 @polite()
-def prepare(recipe: Path, settings: tuple[str, ...], out: Path | None) -> None:
+def prepare(recipe: Path, settings: tuple[str, ...], out: Path | None, strict: bool) -> None:
     """Fetch, clean and split the data, train the tokenizer, write what training reads.
 
     `regard train` does this by itself; done before, training starts at once.
@@ -37,10 +39,9 @@ def prepare(recipe: Path, settings: tuple[str, ...], out: Path | None) -> None:
       regard data prepare mine.toml
       regard data prepare mine.toml text.size=4000 --out runs/small
     """
-    from regard.cli.choosing import chosen_recipe, fetch
     from regard.run import Run
 
-    chosen, path = chosen_recipe(recipe, settings, out)
+    chosen, path = chosen_recipe(recipe, with_strict(settings, strict), out)
     run = Run(path)
     with Stages(Console.of_verb()) as stages:
         fetch(chosen, stages)
@@ -53,9 +54,10 @@ def prepare(recipe: Path, settings: tuple[str, ...], out: Path | None) -> None:
 @data.command()
 @click.argument("recipe", type=click.Path(path_type=Path))
 @click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
+@strict_option
 @json_option
 @polite()
-def stats(recipe: Path, settings: tuple[str, ...], as_json: bool) -> None:
+def stats(recipe: Path, settings: tuple[str, ...], strict: bool, as_json: bool) -> None:
     """How much data there is, what was dropped why, lengths, tokens, and how much of a batch is padding.
 
     \b
@@ -63,10 +65,9 @@ def stats(recipe: Path, settings: tuple[str, ...], as_json: bool) -> None:
       regard data stats mine.toml
       regard data stats mine.toml filter.ratio=2 --json
     """
-    from regard.cli.choosing import chosen_recipe, fetch
     from regard.run import Run
 
-    chosen, path = chosen_recipe(recipe, settings, None)
+    chosen, path = chosen_recipe(recipe, with_strict(settings, strict), None)
     with tempfile.TemporaryDirectory() as folder, Stages(Console.of_verb()) as stages:
         fetch(chosen, stages)
         run = Run(path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from regard.cli.card import write_card
-from regard.cli.choosing import chosen_recipe, fetch
+from regard.cli.choosing import chosen_recipe, fetch, strict_option, with_strict
 from regard.cli.console import Console, Stages
 from regard.cli.figures import sentence
 from regard.cli.manners import json_option, manners, polite, print_json
@@ -29,10 +29,18 @@ if TYPE_CHECKING:
 @click.option("--fresh", is_flag=True, help="Start anew: what the run directory holds is removed.")
 @click.option("--dry-run", is_flag=True, help="Only tell parameters, memory and time expected.")
 @click.option("--nproc", type=click.IntRange(1), default=1, help="Processes that train together on this machine.")
+@strict_option
 @json_option
 @polite()
 def train(
-    recipe: Path, settings: tuple[str, ...], out: Path | None, fresh: bool, dry_run: bool, nproc: int, as_json: bool
+    recipe: Path,
+    settings: tuple[str, ...],
+    out: Path | None,
+    fresh: bool,
+    dry_run: bool,
+    nproc: int,
+    strict: bool,
+    as_json: bool,
 ) -> int:
     """Train by a recipe, or go on where the run stopped.
 
@@ -43,6 +51,7 @@ def train(
       regard train mine.toml train.steps=2000 model.layers=3
       regard train mine.toml --dry-run
     """
+    settings = with_strict(settings, strict)
     chosen, path = chosen_recipe(recipe, settings, out)
     if dry_run:
         from regard.cli.expecting import expect

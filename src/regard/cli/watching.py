@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MEASURED = 10
 """updates after which the speed is told"""
+ASKED = 60
+"""Columns of the screen for what was asked: of a whole review the answer would never be seen."""
 
 
 class Watching:
@@ -96,6 +98,7 @@ class Watching:
         self.line(device(speed, (self.steps - self.step) * each, self.processes))
 
     def validated(self, event: Validated) -> None:
+        from regard.look.tokens import cut
         from regard.tasks.translator import printable
 
         self.speak()
@@ -112,7 +115,8 @@ class Watching:
         ]
         row = " ".join(cells)
         if event.samples:  # what was asked and what was answered come first in a sample
-            row += f"   {' -> '.join(str(text) for text in list(event.samples[0].values())[:2])}"
+            asked, *answer = list(event.samples[0].values())[:2]
+            row += f"   {' -> '.join([cut(str(asked), ASKED), *map(str, answer)])}"
         self.line(printable(row))
         self._recent = []
 

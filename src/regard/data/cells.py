@@ -62,8 +62,19 @@ def position(path: str | Path, number: int, names: Sequence[str] | None, cells: 
         told = ", ".join(" ".join(name.split())[:30] for name in names)
         raise DataError(
             f'{path} has no column "{column}" (on top: {told}); name another in the recipe, or count them from 1 if '
-            "there are no names on top"
+            f"there are no names on top{other_kind(names)}"
         )
     if len(cells) != len(names):
         raise DataError(f"{path}, line {number}: expected {len(names)} columns as on top, found {len(cells)}")
     return names.index(column)
+
+
+def other_kind(names: Sequence[str]) -> str:
+    """What to try where the whole first line was taken for one name.
+
+    >>> other_kind(["text,label"]), other_kind(["text", "stars"])
+    ('; is data.kind = "csv" the right one?', '')
+    """
+    signs = {"{": "jsonl", "\t": "tsv", ",": "csv"}
+    found = [kind for sign, kind in signs.items() if len(names) == 1 and sign in names[0]]
+    return f'; is data.kind = "{found[0]}" the right one?' if found else ""

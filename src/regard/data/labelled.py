@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 from regard.data.catalogue import Dataset, fetch, find
 from regard.data.cells import Row, comma_rows, position, tab_rows
 from regard.data.lines import read_lines
-from regard.data.partition import identity
+from regard.data.partition import split_of
 from regard.data.registry import Progress
 from regard.errors import ConfigError, DataError
 
@@ -90,8 +89,8 @@ class LabelledTsv:
         path = self.file(split)
         return picked(tab_rows(read_lines(path)), path, self.text, self.label)
 
-    def scored_on(self, path: Path) -> LabelledTsv:
-        return replace(self, test=str(path))
+    def scored_on(self, path: Path) -> LabelledSource:
+        return with_test(self, path)
 
     def attribution(self) -> str:
         return unknown(self)
@@ -128,8 +127,8 @@ class LabelledCsv:
         path = self.file(split)
         return picked(comma_rows(read_lines(path), path), path, self.text, self.label)
 
-    def scored_on(self, path: Path) -> LabelledCsv:
-        return replace(self, test=str(path))
+    def scored_on(self, path: Path) -> LabelledSource:
+        return with_test(self, path)
 
     def attribution(self) -> str:
         return unknown(self)
@@ -165,8 +164,8 @@ class LabelledJsonl:
     def examples(self, split: str) -> Iterator[Example]:
         return read_objects(self.file(split), self.text, self.label)
 
-    def scored_on(self, path: Path) -> LabelledJsonl:
-        return replace(self, test=str(path))
+    def scored_on(self, path: Path) -> LabelledSource:
+        return with_test(self, path)
 
     def attribution(self) -> str:
         return unknown(self)
@@ -259,8 +258,7 @@ class MovieReviews:
 
     def scored_on(self, path: Path) -> LabelledSource:
         """A file of one's own with the columns text and label: .csv, .jsonl, or else with tabs."""
-        kinds = {".csv": LabelledCsv, ".jsonl": LabelledJsonl}
-        return kinds.get(path.suffix, LabelledTsv)(train=str(path), test=str(path))
+        return with_test(LabelledTsv(train="train.tsv"), path)
 
     def attribution(self) -> str:
         """Whom to credit, and under which licence.
@@ -271,17 +269,19 @@ class MovieReviews:
         return f"{self.dataset().attribution}. Licence: {self.dataset().licence}"
 
 
-def split_of(text: str, valid: float, test: float, seed: int) -> str:
-    """The split of a text, by its own hash: wherever it stands, and however often it comes.
+def with_test(data: LabelledTsv | LabelledCsv | LabelledJsonl, path: Path) -> LabelledSource:
+    """The same columns of another file to score on; it is read as its name ends, where train's ends otherwise.
 
-    >>> [split_of(f"{n} stars", 0.1, 0.2, seed=1) for n in range(3)], split_of("1 Stars!", 0.1, 0.2, seed=1)
-    (['train', 'test', 'train'], 'test')
+    >>> with_test(LabelledTsv(train="a.tsv", text="review"), Path("b.csv.gz"))
+    LabelledCsv(kind='csv', train='a.tsv', valid=None, test='b.csv.gz', text='review', label='label')
     """
-    digest = blake2b(f"{seed}\n{identity(text)}".encode(), digest_size=8).digest()
-    place = int.from_bytes(digest, "big") / 2**64
-    if place < test:
-        return "test"
-    return "valid" if place < test + valid else "train"
+    ending, own = (Path(str(name).removesuffix(".gz")).suffix for name in (path, data.train))
+    kind = type(data) if ending == own else KINDS.get(ending, type(data))
+    return kind(train=data.train, valid=data.valid, test=str(path), text=data.text, label=data.label)
+
+
+KINDS = {".tsv": LabelledTsv, ".csv": LabelledCsv, ".jsonl": LabelledJsonl}
+"""What a file with labels is, by how its name ends."""
 
 
 def picked(rows: Iterable[Row], path: str | Path, text: str, label: str) -> Iterator[Example]:

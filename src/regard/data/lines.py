@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,7 +75,8 @@ def _opened(path: Path) -> BinaryIO:
             return cast(BinaryIO, gzip.open(path, "rb"))
         return path.open("rb")
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
+        unset = re.search(r"\$\{?\w+\}?", str(path))
+        raise InputError(f"{path}: there is no such file" + (f"; {unset[0]} is not set" if unset else "")) from None
     except IsADirectoryError:
         raise InputError(f"{path} is a folder; expected a text file") from None
     except PermissionError:

@@ -92,6 +92,19 @@ def _split(name: str, valid: float, test: float, seed: int) -> str:
     return "test" if place < valid + test else "train"
 
 
+def split_of(text: str, valid: float, test: float, seed: int) -> str:
+    """The split of a text, by its own hash: wherever it stands, and however often it comes.
+
+    >>> [split_of(f"{n} stars", 0.1, 0.2, seed=1) for n in range(3)], split_of("1 Stars!", 0.1, 0.2, seed=1)
+    (['train', 'test', 'train'], 'test')
+    """
+    digest = hashlib.blake2b(f"{seed}\n{identity(text)}".encode(), digest_size=8).digest()
+    place = int.from_bytes(digest, "big") / 2**64
+    if place < test:
+        return "test"
+    return "valid" if place < test + valid else "train"
+
+
 def apart(sentence: str, share: float) -> bool:
     """Whether a sentence is of the share that is kept apart: by its own hash, so that repeated ones stay together.
 

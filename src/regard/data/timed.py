@@ -36,6 +36,11 @@ class Stretch:
         """How many rows are asked for."""
         return len(self.rows) - self.first
 
+    @property
+    def filled(self) -> int:
+        """How many cells of them were missing, and hold what stood before."""
+        return int(self.rows.filled[self.first : len(self.rows)].sum())
+
 
 class TimedSource(Protocol):
     """A series in splits, the oldest first.
@@ -142,6 +147,10 @@ class Weather:
     """the weather of Seattle, fetched from a registry"""
     series: Literal["seattle-temps", "seattle-weather"] = "seattle-temps"
     """the temperature every hour of a year, or rain, temperatures and wind every day of four years"""
+    columns: tuple[str, ...] = ()
+    """the columns that are foretold; none: all that hold numbers and are not known"""
+    known: tuple[str, ...] = ()
+    """columns whose future is known"""
     calendar: tuple[Part, ...] = ("hour",)
     """what of the calendar is read as well: hour (of the day), weekday, month (where in the year)"""
     split: Split = (0.7, 0.1, 0.2)
@@ -152,7 +161,9 @@ class Weather:
 
     @property
     def wanted(self) -> Wanted:
-        return Wanted(calendar=self.calendar, gaps="carry")  # an hour is missing where summer time begins
+        return Wanted(
+            columns=self.columns, known=self.known, calendar=self.calendar, gaps="carry"
+        )  # an hour is missing where summer time begins
 
     def splits(self) -> tuple[str, ...]:
         """train and valid, and test if there is one."""

@@ -55,8 +55,8 @@ class Timeline:
     stamps: np.ndarray
     """(N + M,) moments, or the numbers of rows"""
     clock: Clock
-    carried: int = 0
-    """cells that were missing, and hold what stood before them"""
+    filled: np.ndarray
+    """(N,) of each row, how many cells were missing and hold what stood before them"""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -64,7 +64,8 @@ class Timeline:
     def between(self, start: int, end: int) -> Timeline:
         """Some of the rows; what is known of later ones is left out."""
         cut = slice(start, end)
-        return replace(self, values=self.values[cut], known=self.known[cut], stamps=self.stamps[cut])
+        values, known, stamps, filled = (x[cut] for x in (self.values, self.known, self.stamps, self.filled))
+        return replace(self, values=values, known=known, stamps=stamps, filled=filled)
 
     def ahead(self, count: int, calendar: Sequence[Part]) -> Timeline:
         """The same with what is known of the `count` rows after the last one, as far as a calendar can tell."""
@@ -119,7 +120,7 @@ def parse_timeline(lines: Iterable[str], name: str | Path, wanted: Wanted) -> Ti
         np.concatenate([numbers[:, len(chosen) :], calendar], 1),
         stamps,
         clock,
-        int(empty.sum()),
+        empty[there].sum(1),
     )
 
 

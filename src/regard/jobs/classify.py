@@ -361,8 +361,9 @@ class ClassificationModel(Model):
             for place, i in enumerate(there)
         ]
         name = self.name(asked) + (f" ({empty:,} without words left out)" if empty else "")
-        confusion = judged.confusion()
-        return Evaluation(name, judged.scores(), answers, seconds, confusion.told(), {"confusion": confusion.to_dict()})
+        confusion, unit = judged.confusion(), self.recipe.material.unit
+        detail = {"confusion": confusion.to_dict()}
+        return Evaluation(name, judged.scores(), answers, seconds, confusion.told(), detail, unit)
 
     def questions(self, asked: Asked) -> Questions:
         """What is asked to be scored."""

@@ -28,6 +28,7 @@ from regard.tasks.base import Objective, Tell, Whole
 from regard.tasks.forecast import FILE, ForecastConfig, Gauge, TimedPreparation
 from regard.tasks.foretelling import Forecast, Foreteller
 from regard.tasks.pools import pool_of
+from regard.tasks.straight import straighten
 from regard.tasks.windows import WindowFeed, Windows
 from regard.train.checkpoint import Checkpoint
 from regard.train.schedule import Cosine
@@ -124,6 +125,7 @@ class ForecastRecipe(Recipe):
     def parts(self, run: Path, world: World) -> tuple[Objective, WindowFeed, Validation]:
         gauge, feed = Gauge.load(run / FILE), self.feed(run, world)
         model = self.build(gauge)
+        straighten(model, feed.train, feed.held_out)
         objective = Objective(model, Whole(self.task.space(model.shape.answers)))
         return objective, feed, Validation(objective, feed, gauge)
 
@@ -226,11 +228,12 @@ class Validation:
         model: Any = self.objective.model
         task, space = self.feed.train.task, self.objective.task.space
         loss, found, world = torch.zeros((), dtype=torch.double), [], self.feed.world
-        for batch in self.feed.valid():
+        for numbers in self.feed.valid_rows():
+            batch, unit = self.feed.held_out.batch(numbers), self.feed.held_out.units(numbers)
             out = model.readout(model(batch.source))
             loss += space.surprise(out, batch.target).double()
             middle, doubt = task.parts(out)
-            found.append(torch.stack([(batch.target - middle).abs(), doubt]))
+            found.append(torch.stack([(batch.target - middle).abs() * unit, doubt * unit]))
         rows, answers = len(self.feed.held_out), model.shape.answers
         mine = torch.cat(found, 1) if found else torch.zeros(2, 0, answers)
         whole = torch.empty(2, rows, answers)
@@ -316,8 +319,8 @@ class ForecastModel(Model):
         windows = Windows(task, *self.gauge.scaled(Stretch(rows)))
         found = []
         for column in range(windows.apart):
-            source, _ = windows.source(np.array([len(rows)]), np.array([column]))
-            found.append(by_numbers(self.meant, source).sum(2))
+            source, measure = windows.source(np.array([len(rows)]), np.array([column]))
+            found.append(by_numbers(self.meant, source).sum(2) * measure.unit[0].T)
         unit = np.array([self.gauge.values.deviation[i] for i in moving])
         places = [str(i - task.window) for i in range(task.window)]
         places += [f"+{i + 1}" for i in range(self.recipe.rows - task.window)]

@@ -142,7 +142,8 @@ class LabelRecipe(Recipe):
         feed, spelling = self.feed(run), Spelling.load(run / SPELLING)
         words = f"{len(spelling.words):,} {self.data.unit}s"
         said = f", {len(feed.answers.names)} tags" if isinstance(feed.answers, Tags) else ""
-        return f"{len(feed.train):,} train, {len(feed.held_out):,} valid sentences       {words}{said}"
+        counts = f"{len(feed.train):,} train, {len(feed.held_out):,} valid sentences{places.noted(run)}"
+        return f"{counts}       {words}{said}"
 
     def origin(self) -> str:
         return self.data.attribution()

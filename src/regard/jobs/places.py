@@ -24,6 +24,10 @@ LISTED, FEW = 12, 5
 """tags that are told of by name: those of training, and those it never had"""
 
 
+COUNTED = ("read", "places")
+"""of what preparation counts, that with which nothing is wrong"""
+
+
 def counted(run: Path, feed: LabelFeed, spelling: Spelling) -> dict[str, Any]:
     """What preparation found, as plain data.
 
@@ -50,6 +54,23 @@ def counted(run: Path, feed: LabelFeed, spelling: Spelling) -> dict[str, Any]:
         batches = list(feed.plan(shards).epoch(0))
         found[split] = {"read": read, "kept": len(shards), "noted": noted, "places": places, **lengths(shards, batches)}
     return found
+
+
+def noted(run: Path) -> str:
+    """What preparation repaired or left out, over all splits.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as run:
+    ...     Path(run, "data").mkdir()
+    ...     train, valid = {"read": 7, "places": 9, "repaired tags": 2}, {"repaired tags": 1, "too long": 0}
+    ...     _ = Path(run, "data", "counts.json").write_text(json.dumps({"train": train, "valid": valid}))
+    ...     noted(Path(run))
+    '; 3 repaired tags'
+    """
+    sums = Counter[str]()
+    for counts in json.loads((run / "data" / "counts.json").read_text(encoding="utf-8")).values():
+        sums.update(counts)
+    return "".join(f"; {count:,} {reason}" for reason, count in sums.items() if count and reason not in COUNTED)
 
 
 def lengths(shards: Shards, batches: Sequence[np.ndarray]) -> dict[str, float]:

@@ -160,10 +160,12 @@ class Recording:
 
     def _choose(self, pattern: str | None, layer: int | None) -> str:
         kinds = {r.name: steps.crosses(r) for r in self.records if _is_attention(r)}
+        if not self.records:
+            raise ModelError("nothing was recorded; did the model read something inside the block?")
         if not kinds:
             raise ModelError(
-                f"no attention was recorded, only {len(self.names())} other names; has the model any, and did it read "
-                f"something inside the block?"
+                f"no attention was recorded, only {len(self.names())} other names; a model that has none, such as one "
+                "of recurrent layers, shows its states: states(), or --view states"
             )
         if pattern is None:
             crossing = [name for name, crosses in kinds.items() if crosses]

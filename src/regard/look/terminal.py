@@ -38,7 +38,7 @@ def heat_map(matrix: Matrix, width: int | None = None, colour: Colour | None = N
     rows = [cut(shown(row), max(8, width // 4)) for row in matrix.rows]
     margin = max(map(cell_len, rows), default=0) + 1
     columns = [shown(column) for column in matrix.columns]
-    titles = (matrix.title, f"{matrix.row_title} \\ {matrix.column_title}")
+    titles = (matrix.title, " \\ ".join(filter(None, (matrix.row_title, matrix.column_title))))
     head = [isolated(cut(visible(title), width)) for title in titles]
     room = width - margin - 1
     for most in (WIDEST_LABEL, 10, 8):
@@ -50,14 +50,18 @@ def heat_map(matrix: Matrix, width: int | None = None, colour: Colour | None = N
 
 
 def _split(matrix: Matrix, rows: list[str], columns: list[str], width: int, colour: Colour) -> list[str]:
-    """Narrow cells with brief numbers, columns by number; as many blocks as it takes, then whose the numbers are."""
+    """Narrow cells with brief numbers, columns by number; as many blocks as it takes, then whose the numbers are.
+
+    Labels that are no wider than a cell, such as the lags of a series, stand over their columns themselves.
+    """
     cell = max(matrix.scale.narrow, len(str(len(columns))))
     fit = max(1, (width - max(map(cell_len, rows), default=0) - 2) // (cell + 1))
     lines = [matrix.scale.note]
-    numbers = [str(i + 1) for i in range(len(columns))]
+    brief = all(cell_len(column) <= cell for column in columns)
+    heads = columns if brief else [str(i + 1) for i in range(len(columns))]
     for start in range(0, len(columns), fit):
-        lines += _block(matrix, rows, numbers, range(start, min(start + fit, len(columns))), cell, colour)
-    return lines + _wrapped([f"{i} {isolated(cut(c, 24))}" for i, c in zip(numbers, columns)], width)
+        lines += _block(matrix, rows, heads, range(start, min(start + fit, len(columns))), cell, colour)
+    return lines if brief else lines + _wrapped([f"{i} {isolated(cut(c, 24))}" for i, c in zip(heads, columns)], width)
 
 
 def _wrapped(items: Sequence[str], width: int) -> list[str]:

@@ -3,7 +3,8 @@
 New against a recurrent network with a head: a linear model of the window stands beside the network, so that the scale
 of the input reaches the answer undisturbed and the network has to learn only what a line cannot tell. Rows can be read
 in patches, several at a place (Nie et al. 2023). The whole horizon is said at once. Different here: any encoder; the
-line reads all columns; how far answers were off on validation is kept with the weights, and makes the intervals.
+line reads all columns, and is where training begins; how far answers were off on validation is kept with the weights,
+and makes the intervals.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from regard.trace import tap
 
 NAMED = 64
 """Numbers that a column is known by, learnt from random ones: loud enough to be heard from the first step on."""
+HUSHED = 0.1
+"""How loud the network is beside a line that training begins at: not mute, or nothing would tell it what to learn."""
 LEVELS = 100
 """Shares of the answers for which it is known how far they were off: 1 %, 2 %, ... 100 %."""
 
@@ -82,25 +85,47 @@ class Forecaster(nn.Module):
     def __init__(self, encoder: Encoder, pool: Callable[[Memory], Tensor], space: Space, shape: Shape) -> None:
         super().__init__()
         self.encoder, self.pool, self.shape = encoder, pool, shape
-        self.readout = space.head(encoder.width + shape.rows * shape.straight * (1 + shape.owned) + shape.named)
+        readout = space.head(encoder.width + shape.rows * shape.straight * (1 + shape.owned) + shape.named)
+        assert isinstance(readout, nn.Linear)
+        self.readout = readout
         self.which = nn.Embedding(shape.apart, NAMED) if shape.apart > 1 else None
         self.register_buffer("off", torch.zeros(LEVELS, shape.answers * shape.apart))
+
+    @property
+    def straight(self) -> int:
+        """Numbers that reach the head past the network."""
+        return self.readout.in_features - self.encoder.width
 
     def forward(self, source: Tokens) -> Tensor:
         x_BRC, shape = source.data, self.shape
         parts = [x_BRC.reshape(len(x_BRC), shape.places, -1)]
-        line = [x_BRC[..., : shape.straight].flatten(1)]
         if self.which is not None and source.segments is not None:
-            which_B1D = self.which(source.segments[:, :1])
-            parts.append(which_B1D.expand(-1, shape.places, -1))
-            line.append(which_B1D.squeeze(1))
-        if (
-            shape.owned and source.segments is not None
-        ):  # each column's numbers at a place of their own, zeros elsewhere
-            own_BC1 = nn.functional.one_hot(source.segments[:, 0], shape.owned).to(x_BRC.dtype)[..., None]
-            line.append((own_BC1 * line[0][:, None]).flatten(1))
+            parts.append(self.which(source.segments[:, :1]).expand(-1, shape.places, -1))
         found_BD = self.pool(self.encoder(Tokens.full(torch.cat(parts, 2))))
-        return tap(self, "features", torch.cat([found_BD, *line], 1), "batch width")
+        return tap(self, "features", torch.cat([found_BD, self.line(source)], 1), "batch width")
+
+    def line(self, source: Tokens) -> Tensor:
+        """(B, straight): what the head reads past the network: the window, and the name of the column."""
+        x_BN = source.data[..., : self.shape.straight].flatten(1)
+        parts = [x_BN]
+        if self.which is not None and source.segments is not None:
+            parts.append(self.which(source.segments[:, 0]))
+        if (
+            self.shape.owned and source.segments is not None
+        ):  # each column's numbers at a place of their own, else zeros
+            own_BC = nn.functional.one_hot(source.segments[:, 0], self.shape.owned).to(x_BN.dtype)
+            parts.append((own_BC[..., None] * x_BN[:, None]).flatten(1))
+        return torch.cat(parts, 1)
+
+    @torch.no_grad()
+    def begin(self, line_NA: Tensor, off_A: Tensor) -> None:
+        """Start as a line, the bias in its last row; what is said of doubts is how far that line is off."""
+        answers, width, weight, bias = self.shape.answers, self.encoder.width, self.readout.weight, self.readout.bias
+        weight[:, :width] *= HUSHED
+        weight[:, width:] = 0
+        weight[:answers, width:] = line_NA[:-1].T
+        bias[:answers] = line_NA[-1]
+        bias[answers:] = off_A.clamp(min=1e-3).log()[: len(bias) - answers]
 
     @torch.no_grad()
     def learn_off(self, errors_NA: Tensor) -> None:

@@ -105,9 +105,11 @@ class TextPreparation:
         examples = characters = 0
         found: Counter[str] = Counter()
         for example in self.data.examples("train"):
-            examples, characters = examples + 1, characters + len(example.text)
+            examples, characters = examples + 1, characters + len(example.text.strip())
             found[example.label] += 1
         labels = Labels.of(found, self.data.file("train"))
+        if not characters:
+            raise DataError(f"{self.data.file('train')}: every text is empty; is data.text the right column?")
         stride = max(1, -(-characters // SAMPLE))
         tell("tokenizer", 0, total=0)
         texts = (example.text for example in islice(self.examples("train"), 0, None, stride))
@@ -131,7 +133,7 @@ class TextPreparation:
             if apart(example.text, self.task.held_out) == (split == "valid"):
                 kept += 1
                 yield example
-        check_kept(kept, read, split, self.task.held_out)
+        check_kept(kept, read, split, self.task.held_out, self.data.file("train"))
 
     def _write(
         self, split: str, folder: Path, matter: Prose, labels: Labels, tell: Tell, total: int
@@ -181,17 +183,17 @@ class TextPreparation:
         (folder / VECTORS).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
-def check_kept(kept: int, read: int, split: str, held_out: float) -> None:
+def check_kept(kept: int, read: int, split: str, held_out: float, file: str) -> None:
     """Refuse a split that nothing falls to.
 
-    >>> check_kept(0, 5, "valid", 0.1)
+    >>> check_kept(0, 5, "valid", 0.1, "a.tsv")
     Traceback (most recent call last):
-    regard.errors.DataError: none of the 5 examples falls to valid when a share of 0.1 is kept apart for validation; ...
+    regard.errors.DataError: a.tsv: none of its 5 examples falls to valid when a share of 0.1 is kept apart for ...
     """
     if not kept:
         raise DataError(
-            f"none of the {read:,} examples falls to {split} when a share of {held_out} is kept apart for validation; "
-            "name a file for data.valid, or change task.held_out"
+            f"{file}: none of its {read:,} examples falls to {split} when a share of {held_out} is kept apart for "
+            "validation; name a file for data.valid, change task.held_out, or give more examples"
         )
 
 
@@ -251,7 +253,7 @@ class TablePreparation:
         whole = self.data.rows("train")
         apart_ = [apart(spelled(values), self.task.held_out) for values in whole.table.values]
         found = whole.only([kept == (split == "valid") for kept in apart_])
-        check_kept(len(found.labels), len(whole.labels), split, self.task.held_out)
+        check_kept(len(found.labels), len(whole.labels), split, self.task.held_out, self.data.file("train"))
         return found
 
 

@@ -49,6 +49,9 @@ class ForecastConfig:
     """what is said of each number: its median; mean and deviation; median and scale, for series with stray values"""
     around: Literal["last", "mean", "nothing"] = "last"
     """what the numbers of a window are measured from: its last row, its mean, or nothing"""
+    unit: Literal["series", "window"] = "series"
+    """what they are counted in: deviations of all of training, or of the window itself (Kim et al. 2022), for a series
+    that is livelier at some times than at others"""
     columns: Literal["together", "apart"] = "together"
     """whether all columns are read and foretold at once, or one at a time by the same weights"""
     line: Literal["beside", "each", "none"] = "beside"
@@ -67,6 +70,8 @@ class ForecastConfig:
                 raise ConfigError(f"{name} = {value} must be at least {least}")
         if self.window == 0 and self.around != "nothing":
             raise ConfigError(f'window = 0 has no row to be measured from; use around = "nothing", not "{self.around}"')
+        if self.window < 2 and self.unit == "window":
+            raise ConfigError(f'window = {self.window} has no deviation to count in; use unit = "series"')
 
     def space(self, answers: int) -> Values:
         """What is said, of so many numbers."""
@@ -195,7 +200,7 @@ class TimedPreparation:
             both = np.concatenate([part[: len(stretch.rows)] for part in gauge.scaled(stretch)], 1)
             with ShardWriter(folder / split, {COLUMN: 1 << 32}) as writer:
                 writer.append([(both.astype("<f4").reshape(-1).view("<u4").tolist(),)])
-            counts[split] = {"rows": stretch.asked, "past": stretch.first, "carried": stretch.rows.carried}
+            counts[split] = {"rows": stretch.asked, "past": stretch.first, "carried": stretch.filled}
         assert gauge is not None
         gauge.save(folder / FILE)
         return counts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ import torch
 from regard.data.stamps import Clock, Part
 from regard.data.timed import Stretch
 from regard.data.timeline import Timeline
-from regard.errors import ConfigError, DataError
+from regard.errors import ConfigError, DataError, ModelError
 from regard.models.forecaster import Forecaster
 from regard.tasks.forecast import ForecastConfig, Gauge
 from regard.tasks.windows import Windows
@@ -52,8 +53,10 @@ class Forecast:
         """The names of columns, and the rows below them, as a CSV file has them."""
         head = [self.clock.column, *(f"{name}{end}" for name in self.names for end in ("", "_lower", "_upper"))]
         numbers = np.stack([self.middle, self.lower, self.upper], 2).reshape(len(self.stamps), -1)
+        digits = [digits_of(size) for size in np.abs(self.middle).max(0).tolist() for _ in range(3)]
         times = self.clock.written(self.stamps)
-        return head, [[time, *(f"{x:.10g}" for x in row)] for time, row in zip(times, numbers.tolist(), strict=True)]
+        rows = [[rounded(x, n) for x, n in zip(row, digits, strict=True)] for row in numbers.tolist()]
+        return head, [[time, *row] for time, row in zip(times, rows, strict=True)]
 
     def csv(self) -> str:
         """Times, and of each column what is expected and the ends of its interval."""
@@ -70,6 +73,24 @@ class Forecast:
             for i, name in enumerate(self.names)
         ]
         return {"level": self.level, "times": self.clock.written(self.stamps), "columns": columns}
+
+
+def digits_of(size: float) -> int:
+    """How many digits after the point are worth telling of numbers so large: a model counts with seven in all.
+
+    >>> digits_of(0.5), digits_of(31.0), digits_of(2e9), digits_of(0.0)
+    (7, 5, 0, 10)
+    """
+    return min(max(0, 6 - math.floor(math.log10(size))), 10) if size > 0 else 10
+
+
+def rounded(number: float, digits: int) -> str:
+    """A number with at most so many digits after the point, and none that tell nothing.
+
+    >>> rounded(31.51403659, 5), rounded(-7.3e-9, 5), rounded(3.0, 5)
+    ('31.51404', '0', '3')
+    """
+    return f"{round(number, digits) + 0.0:.10g}"
 
 
 @dataclass(frozen=True)
@@ -127,10 +148,16 @@ class Foreteller:
         values, known = self.gauge.scaled(Stretch(rows))
         reach = self.model.reach(level).numpy().reshape(self.task.horizon, -1)
         halves, before = [], np.zeros(values.shape[1])
-        for _ in range(blocks):
+        for block in range(blocks):
             windows = Windows(self.task, values, known)
-            middle, doubt = answers(self.model, windows, np.array([len(values)]))
-            halves.append(np.sqrt((reach * doubt[0]) ** 2 + before**2))
+            with np.errstate(over="ignore", invalid="ignore"):  # told below
+                middle, doubt = answers(self.model, windows, np.array([len(values)]))
+                halves.append(np.sqrt((reach * doubt[0]) ** 2 + before**2))
+            if not (np.isfinite(middle).all() and np.isfinite(halves[-1]).all()):
+                raise ModelError(
+                    f"the forecast grows beyond all numbers after {block * self.task.horizon:,} rows: this model "
+                    "cannot go on so far from what it said itself; ask for a shorter horizon, or train it for longer"
+                )
             before = halves[-1][-1]
             values = np.concatenate([values, middle[0].astype(values.dtype)])
         return values[len(rows) :], np.concatenate(halves)
@@ -156,10 +183,10 @@ def answers(model: Forecaster, windows: Windows, origins: np.ndarray) -> tuple[n
     rows = np.arange(len(origins) * apart)
     for start in range(0, len(rows), CHUNK):
         part = rows[start : start + CHUNK]
-        source, level_B1C = windows.source(origins[part // apart], part % apart)
+        source, measure = windows.source(origins[part // apart], part % apart)
         middle_BA, doubt_BA = task.parts(model.readout(model(source)))
         middle_BHC, doubt_BHC = (x.numpy().reshape(len(part), task.horizon, -1) for x in (middle_BA, doubt_BA))
-        found.append(np.stack([middle_BHC + level_B1C, doubt_BHC]))
+        found.append(np.stack([measure.undone(middle_BHC), doubt_BHC * measure.unit]))
     both = np.concatenate(found, 1)
     if apart > 1:
         both = both.reshape(2, len(origins), apart, task.horizon).swapaxes(2, 3)

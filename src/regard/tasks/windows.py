@@ -1,9 +1,9 @@
 """Windows of a series: the past goes in, the whole horizon comes out.
 
 A window is measured from its own last row, or its mean, so that a series that has drifted away from where it was in
-training looks the same (Kim et al. 2022, without the division). Columns are read together, or one at a time by the same
-weights, which are then told which column it is. Where something of the future is known, the rows of the horizon are
-read too, their numbers left empty.
+training looks the same; and, if asked, counted in its own deviation (Kim et al. 2022), so that one that has become
+livelier does. Columns are read together, or one at a time by the same weights, which are then told which column it is.
+Where something of the future is known, the rows of the horizon are read too, their numbers left empty.
 """
 
 from __future__ import annotations
@@ -22,6 +22,34 @@ from regard.sequence import Tokens
 from regard.tasks.base import Batch
 from regard.tasks.forecast import COLUMN, ForecastConfig, Gauge
 from regard.world import World
+
+STILL = 0.1
+"""The deviation that a window is never taken to be below, in deviations of training: stillness is not blown up."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How the numbers of some windows are measured.
+
+    >>> measure = Measure(np.array([[[3.0]]]), np.array([[[2.0]]]))
+    >>> measure.applied(np.array([[[7.0], [3.0]]])).ravel().tolist(), measure.undone(np.array([[[2.0]]])).item()
+    ([2.0, 0.0], 7.0)
+    """
+
+    level: np.ndarray
+    """(B, 1, C): what they are measured from"""
+    unit: np.ndarray
+    """(B, 1, C): what they are counted in"""
+
+    def applied(self, numbers_BLC: np.ndarray) -> np.ndarray:
+        """As a model reads them."""
+        found: np.ndarray = (numbers_BLC - self.level) / self.unit
+        return found
+
+    def undone(self, read_BLC: np.ndarray) -> np.ndarray:
+        """What a model says, as it was before."""
+        found: np.ndarray = read_BLC * self.unit + self.level
+        return found
 
 
 @dataclass(frozen=True)
@@ -66,15 +94,21 @@ class Windows:
     def batch(self, rows: np.ndarray) -> Batch:
         """Windows and what is wanted of them, by their numbers."""
         origins, columns = self.origins[rows // self.apart], rows % self.apart
-        source, level_B1C = self.source(origins, columns)
+        source, measure = self.source(origins, columns)
         ahead_BHC = self.taken(origins[:, None] + np.arange(self.task.horizon), columns)
-        return Batch(source, torch.from_numpy((ahead_BHC - level_B1C).reshape(len(rows), -1).astype(np.float32)))
+        return Batch(source, torch.from_numpy(measure.applied(ahead_BHC).reshape(len(rows), -1).astype(np.float32)))
 
-    def source(self, origins: np.ndarray, columns: np.ndarray) -> tuple[Tokens, np.ndarray]:
-        """What is read before some rows, and (B, 1, C) what it is measured from."""
+    def units(self, rows: np.ndarray) -> torch.Tensor:
+        """(B, answers): what each wanted number of some windows is counted in, in deviations of training."""
+        origins, columns = self.origins[rows // self.apart], rows % self.apart
+        unit_B1C = self.source(origins, columns)[1].unit
+        return torch.from_numpy(np.repeat(unit_B1C, self.task.horizon, 1).reshape(len(rows), -1).astype(np.float32))
+
+    def source(self, origins: np.ndarray, columns: np.ndarray) -> tuple[Tokens, Measure]:
+        """What is read before some rows, and how it is measured."""
         past_BLC = self.taken(origins[:, None] + np.arange(-self.task.window, 0), columns)
-        level_B1C = self.level(past_BLC)
-        parts = [past_BLC - level_B1C]
+        measure = Measure(self.level(past_BLC), self.unit(past_BLC))
+        parts = [measure.applied(past_BLC)]
         if self.known.shape[1]:
             ahead = self.task.horizon
             seen = self.known[origins[:, None] + np.arange(-self.task.window, ahead)]
@@ -85,7 +119,7 @@ class Windows:
         if self.apart > 1:
             which_BR = np.repeat(columns[:, None], parts[0].shape[1], 1)
             source = replace(source, segments=torch.from_numpy(which_BR))
-        return source, level_B1C
+        return source, measure
 
     def taken(self, places_BL: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """The numbers at some rows: of all columns, or of one each."""
@@ -98,6 +132,13 @@ class Windows:
         if self.task.around == "nothing":
             return np.zeros((len(past_BLC), 1, past_BLC.shape[2]), past_BLC.dtype)
         return past_BLC[:, -1:] if self.task.around == "last" else past_BLC.mean(1, keepdims=True)
+
+    def unit(self, past_BLC: np.ndarray) -> np.ndarray:
+        """What a window is counted in."""
+        if self.task.unit == "series":
+            return np.ones((len(past_BLC), 1, past_BLC.shape[2]), past_BLC.dtype)
+        found: np.ndarray = np.sqrt(past_BLC.var(1, keepdims=True) + STILL**2)
+        return found
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,10 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 # What the studio's page is tested with, by Debian's names.
 BROWSER := chromium fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji
+# One minor release: a newer one may know more faults.
+AXE := axe-core@4.14
 
-.PHONY: setup check test browser page demo bench clean
+.PHONY: setup check test browser page axe demo bench clean
 
 setup: $(VENV)/.user                       ## the package and nothing else
 
@@ -18,7 +20,7 @@ check: $(VENV)/.test                       ## the fast suite: style, types, ever
 	$(BIN)/mypy
 	$(PYTEST) -m "not slow"
 
-test: $(VENV)/.test browser page           ## all of it
+test: $(VENV)/.test browser page axe       ## all of it
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -38,6 +40,12 @@ page:                                      ## the types of the page's modules; w
 	@if command -v npx >/dev/null; then npx --yes -p typescript@5 tsc -p tests/studio; \
 	elif [ -n "$$CI" ]; then echo "npx is missing: the page's types cannot be checked"; exit 1; \
 	else echo "no npx: the types of the studio's page are not checked"; fi
+
+axe: $(VENV)/.test                         ## what judges whether everyone can use the page; wants npm, and CI insists on it
+	@if [ -f $(VENV)/axe/node_modules/axe-core/axe.min.js ]; then :; \
+	elif npm install --silent --no-save --no-audit --no-fund --prefix $(VENV)/axe $(AXE) 2>/dev/null; then :; \
+	elif [ -n "$$CI" ]; then echo "npm is missing, or reaches nothing: the page cannot be judged by axe"; exit 1; \
+	else echo "axe cannot be fetched with npm: the studio's page is not judged by it"; fi
 
 demo: $(VENV)/.user                        ## train, score and look into a small translator
 	$(BIN)/regard demo

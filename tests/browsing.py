@@ -1,10 +1,29 @@
-"""Reading the studio's page: going to an address, waiting, and numbers as they are shown."""
+"""Reading the studio's page: all its addresses, going to one, waiting, and numbers as they are shown."""
 
 import math
 import re
 
 TEXT = "je suis étudiant"
 TABS = ("story", "attention", "decode", "states", "gradients", "numbers")
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+GRAVE = ("serious", "critical")
+JUDGED = """async (grave) => (await axe.run(document, { resultTypes: ["violations"] })).violations
+    .filter((found) => grave.includes(found.impact))
+    .flatMap((found) => found.nodes.map((node) => `${found.id}: ${node.target.join(" ")} ${node.failureSummary}`))"""
+
+
+def everywhere(server):
+    """The addresses of every screen: the tabs of a trace and of a changed one, a line-up, a training, the start."""
+    trace, other = server.trace("transformer", TEXT, beam=4), server.trace("rnnsearch", TEXT)
+    change = {"kind": "head", "tensor": "decoder.layers.1.cross.weights", "head": 1}
+    changed = server.post(f"/api/v1/traces/{trace['id']}/fork", {"change": change}).table
+    return [
+        "#/",
+        *(f"#/t/{trace['id']}?tab={tab}" for tab in TABS),
+        f"#/t/{changed['id']}?tab=attention&head=1&mode=change",
+        f"#/compare?t={trace['id']},{other['id']}",
+        f"#/runs/{server.models()['transformer']}",
+    ]
 
 
 def go(page, server, address):
@@ -36,3 +55,10 @@ def shows(text, value):
     digits = re.fullmatch(r"(−?\d\.\d+)e([+−]\d+)", text)
     step = 10.0 ** (int(digits[2].replace("−", "-")) - 3) if digits else 1e-4
     return abs(read(text) - value) <= step * 0.51 + 1e-12
+
+
+def judged(page, axe, where):
+    """What is wrong for somebody. Playwright evaluates past the page's policy, which no script of ours can."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(axe)
+    return [f"{where} {found}" for found in page.evaluate(JUDGED, GRAVE)]

@@ -284,10 +284,13 @@ def test_look_shows_what_the_label_hung_on(say: Say, critic: Path, trained: Path
     assert drawn.out == f"{tmp_path / 's.svg'}\n" and (tmp_path / "s.svg").read_text(encoding="utf-8").startswith(
         "<svg"
     )
+    assert say("look", critic, "this movie is so great", "-o", tmp_path / "s.html").code == 0
+    page = (tmp_path / "s.html").read_text(encoding="utf-8")
+    assert json.loads(page.split('id="trace-header">')[1].split("</script>")[0])["saliency"] == found
     for arguments, message in (
         (("--layer", 0), "--layer belongs to the other views: saliency is that of what was read"),
         (("--head", 0), "--head belongs to --view attention, and the view is saliency"),
-        (("-o", "a.safetensors"), "-o a.safetensors: expected a name that ends in .svg, .png, .json"),
+        (("-o", "a.safetensors"), "-o a.safetensors: expected a name that ends in .svg, .png, .json, .html"),
     ):
         refused = say("look", critic, "so great", "--view", "saliency", *arguments)
         assert refused.code == 2 and message in refused.err

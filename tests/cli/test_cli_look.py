@@ -140,6 +140,17 @@ def test_all_of_a_pass_is_written_as_one_page(writer, trained, say, tmp_path):
     assert all("read" in tensor["sides"].values() for tensor in header["tensors"])
 
 
+def test_a_page_has_the_gradients_that_it_cannot_ask_for(writer, say, tmp_path):
+    path = tmp_path / "a.html"
+    wanted = json.loads(say("look", writer, "The sea", "--view", "gradients", "--json").out)
+    for view in ("gradients", "states"):
+        assert say("look", writer, "The sea", "--view", view, "-o", path).out == f"{path}\n"
+        header = json.loads(path.read_text(encoding="utf-8").split('id="trace-header">')[1].split("</script>")[0])
+        assert header["gradients"] == [wanted] and "saliency" not in header
+    refused = say("look", writer, "The sea", "--view", "saliency", "-o", tmp_path / "b.html")
+    assert refused.code != 0 and not (tmp_path / "b.html").exists()
+
+
 def test_everything_that_was_seen_can_be_kept(writer, say, tmp_path):
     path = tmp_path / "a.safetensors"
     say("look", writer, "The sea", "--view", "states", "-o", path)
@@ -158,7 +169,12 @@ def test_everything_that_was_seen_can_be_kept(writer, say, tmp_path):
         (
             ["--view", "gradients", "-o", "a.safetensors"],
             2,
-            "-o a.safetensors: expected a name that ends in .svg, .png, .json",
+            "-o a.safetensors: expected a name that ends in .svg, .png, .json, .html",
+        ),
+        (
+            ["--view", "gradients", "--against", "initial", "-o", "a.html"],
+            2,
+            "-o a.html: expected a name that ends in .svg, .png, .json",
         ),
         (
             ["--view", "gradients", "--against", "runs/none"],

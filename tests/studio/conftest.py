@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import shutil
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from readers import LOAD, NAMES, READERS, REVIEWS
 
 BASE = (
     "data.kind=phrases", "data.count=300", "text.size=200", "train.steps=30", "train.every=30", "train.tokens=512",
@@ -56,14 +59,21 @@ def found_browser():
     return os.environ.get("REGARD_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
+def found_axe():
+    """Where `make axe` puts it, unless REGARD_AXE names another."""
+    usual = Path(sys.prefix) / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+    path = Path(os.environ.get("REGARD_AXE") or usual)
+    return path if path.is_file() else None
+
+
 def pytest_collection_modifyitems(config, items):
-    """Without a browser there is nothing to drive, without a font nothing to draw; where everything must be tested,
-    that is a failure."""
+    """Without a browser there is nothing to drive, without a font nothing to draw, without axe nothing to judge with;
+    where everything must be tested, that is a failure."""
     from regard.look.picture import has_fonts
 
     if os.environ.get("CI"):
         return
-    there = {"browser": found_browser() is not None, "fonts": has_fonts()}
+    there = {"browser": found_browser() is not None, "fonts": has_fonts(), "axe": found_axe() is not None}
     needing = [i for i in items if any(name in getattr(i, "fixturenames", ()) for name in there if not there[name])]
     config.hook.pytest_deselected(items=needing)
     items[:] = [item for item in items if item not in needing]
@@ -80,6 +90,21 @@ def folder(tmp_path_factory) -> Path:
         told = [MetricsFile(root / name)]
         regard.Run(root / name).train(regard.Recipe.read(None, [*BASE, *settings]), listeners=told)
     return root
+
+
+@pytest.fixture(scope="session")
+def readers(tmp_path_factory) -> Path:
+    """A folder with a classifier, a tagger and a forecast: they say their answer at once."""
+    import regard
+
+    root = tmp_path_factory.mktemp("readers")
+    (root / "reviews.tsv").write_text(REVIEWS, encoding="utf-8")
+    (root / "names.conll").write_text(NAMES, encoding="utf-8")
+    (root / "load.csv").write_text(LOAD, encoding="utf-8")
+    for name, settings in READERS.items():
+        told = [setting.format(root.as_posix()) for setting in settings]
+        regard.Run(root / "runs" / name).train(regard.Recipe.read(None, told))
+    return root / "runs"
 
 
 @dataclass(frozen=True)
@@ -103,6 +128,8 @@ class Said:
 class Server:
     port: int
     studio: Any
+    running: Any
+    """uvicorn's own server: its connections, and the way to end it"""
 
     @property
     def address(self) -> str:
@@ -139,18 +166,19 @@ def serving(root: Path, cache: Path):
     import uvicorn
 
     from regard.studio.app import build
+    from regard.studio.serving import Server as Running
     from regard.studio.serving import bound
     from regard.studio.work import Studio
 
     studio = Studio(root, cache, EXAMPLE)
     with bound(0) as listening:
         config = uvicorn.Config(build(studio), log_level="warning", ws="none", http="h11", loop="asyncio")
-        server = uvicorn.Server(config)
+        server = Running(studio, config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         while not server.started:
             time.sleep(0.01)
-        yield Server(listening.getsockname()[1], studio)
+        yield Server(listening.getsockname()[1], studio, server)
         server.should_exit = True
         thread.join(10)
 
@@ -158,6 +186,13 @@ def serving(root: Path, cache: Path):
 @pytest.fixture(scope="session")
 def server(folder, tmp_path_factory):
     with serving(folder, tmp_path_factory.mktemp("cache")) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def answering(readers, tmp_path_factory):
+    """A studio that shows those who answer at once."""
+    with serving(readers, tmp_path_factory.mktemp("cache")) as found:
         yield found
 
 
@@ -173,6 +208,15 @@ def fonts():
     from regard.look.picture import has_fonts
 
     assert has_fonts(), "no usual font was found: install Noto Sans (Debian: fonts-noto-core)"
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The script that judges a page."""
+    path = found_axe()
+    if path is None:
+        pytest.fail("axe-core was not found: `make axe` fetches it (npm), or name its axe.min.js in REGARD_AXE")
+    return path.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

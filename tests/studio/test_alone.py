@@ -173,3 +173,51 @@ def test_hostile_words_stay_words_in_the_file_and_in_a_frame(browser, seen, tmp_
         assert wrong == [] and all(url.startswith("file:") for url in asked)
     finally:
         page.close()
+
+
+def shown_norms(page):
+    page.get_by_role("tab", name="Gradients").click()
+    page.locator("summary", has_text="As a table").click()
+    page.wait_for_selector("figure table")
+    return [[td.inner_text() for td in tr.locator("td").all()] for tr in page.locator("figure tbody tr").all()]
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("browser")
+def test_the_studios_file_has_the_gradients_at_the_usual_and_at_the_chosen_states(browser, server, folder, tmp_path):
+    trace, name = server.trace("seq2seq", TEXT), "decoder.stack.layers.1.hidden"
+    said = server.get(f"/api/v1/traces/{trace['id']}/export?format=html&tensor={name}")
+    (tmp_path / "a.html").write_bytes(said.body)
+    model = regard.load(folder / "seq2seq")
+    page, asked, wrong = opened(browser, tmp_path / "a.html")
+    try:
+        reading = model.reading(TEXT)
+        views = {view.name: view for view in (reading.gradients(model.module), reading.gradients(model.module, name))}
+        for wanted in (name, next(iter(views))):
+            page.get_by_role("tab", name="Gradients").click()
+            page.get_by_label("States", exact=True).select_option(wanted)
+            page.wait_for_selector(f".matrix[aria-label*='{wanted}']")
+            cells, norms = shown_norms(page), views[wanted].norms
+            assert np.shape(cells) == norms.shape
+            assert all(shows(a, float(b)) for row, values in zip(cells, norms) for a, b in zip(row, values))
+        assert page.get_by_label("States", exact=True).locator("option").all_inner_texts() == list(views)
+        assert (asked, wrong) == ([(tmp_path / "a.html").as_uri()], [])
+    finally:
+        page.close()
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("browser")
+def test_the_studios_file_has_what_an_answer_hung_on(browser, answering, readers, tmp_path):
+    text = "this movie is great"
+    trace = answering.trace("critic", text)
+    (tmp_path / "a.html").write_bytes(answering.get(f"/api/v1/traces/{trace['id']}/export?format=html").body)
+    page, _, wrong = opened(browser, tmp_path / "a.html")
+    try:
+        page.get_by_role("tab", name="Saliency").click()
+        page.wait_for_selector("table.candidates")
+        cells = [row.locator("td").first.inner_text() for row in page.locator("table.candidates tbody tr").all()]
+        values = regard.load(readers / "critic").saliency(text).scores[0]
+        assert all(shows(a, float(b)) for a, b in zip(cells, values, strict=True)) and wrong == []
+    finally:
+        page.close()

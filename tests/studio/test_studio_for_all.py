@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from browsing import TABS, TEXT, go
+from browsing import SIZES, TABS, TEXT, everywhere, go
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
-SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 HOSTILE = [
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "\"><svg onload=alert(1)>", "javascript:alert(1)",
     "{{constructor.constructor('alert(1)')()}}", "${alert(1)}", "' onmouseover='alert(1)",
@@ -20,20 +19,6 @@ HOSTILE = [
 ]  # fmt: skip
 WRAPPERS = ("{}", " {}", "a {} b", "{0}{0}", "«{}»", "{}\u200d", "1{}", "{}…", "\t{}", "é{}", "{} </p>", "\u202e{}")
 DRAWN = "script, iframe, img, base, style, meta, a[href^='http://evil'], [onerror], [onload]"
-
-
-def everywhere(server):
-    """The addresses of every screen: the tabs of a trace and of a changed one, a line-up, a training, the start."""
-    trace, other = server.trace("transformer", TEXT, beam=4), server.trace("rnnsearch", TEXT)
-    change = {"kind": "head", "tensor": "decoder.layers.1.cross.weights", "head": 1}
-    changed = server.post(f"/api/v1/traces/{trace['id']}/fork", {"change": change}).table
-    return [
-        "#/",
-        *(f"#/t/{trace['id']}?tab={tab}" for tab in TABS),
-        f"#/t/{changed['id']}?tab=attention&head=1&mode=change",
-        f"#/compare?t={trace['id']},{other['id']}",
-        f"#/runs/{server.models()['transformer']}",
-    ]
 
 
 def hostile_header(header, texts):

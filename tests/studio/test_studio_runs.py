@@ -149,7 +149,7 @@ def test_buttons_save_and_stop_a_training_in_another_process(page, server, folde
     command = [sys.executable, "-m", "regard", "train", str(recipe(100_000, 1000)), "--out", str(run), "--quiet"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8")
     try:
-        for _ in range(600):
+        for _ in range(2400):
             if (run / "metrics.jsonl").exists() and "stepped" in (run / "metrics.jsonl").read_text(encoding="utf-8"):
                 break
             page.wait_for_timeout(50)

@@ -174,7 +174,7 @@ REFUSED = {
     "no heads": ({"kind": "head", "tensor": "logits", "head": 0}, "logits has no heads"),
     "no tensor": ({"kind": "head", "tensor": "x", "head": 0}, "this trace has no tensor called 'x'"),
     "no name": ({"kind": "head", "head": 0}, "change.tensor must be given"),
-    "no kind": ({}, "change.kind: expected one of head, row, token, positions, mask, got None"),
+    "no kind": ({}, "change.kind must be given: one of head, row, token, positions, mask"),
     "a short row": (
         {"kind": "row", "tensor": CROSS, "head": 0, "query": 0, "weights": [1]},
         "weights: expected ",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,7 +14,7 @@ import click
 from regard.cli.choosing import load
 from regard.cli.console import Console
 from regard.cli.manners import json_option, polite, print_json
-from regard.errors import ConfigError, DataError, OutputError
+from regard.errors import ConfigError, DataError, OutputError, RegardError
 
 if TYPE_CHECKING:
     from regard.jobs import Model
@@ -70,7 +71,8 @@ class Wish:
         for flag, value in (("--layer", self.layer), ("--name", self.name)):
             if value is not None and self.view == "saliency":
                 raise ConfigError(f"{flag} belongs to the other views: saliency is that of what was read")
-        endings = PICTURES if self.view in ("gradients", "saliency") else WRITTEN
+        curves = self.view == "gradients" and bool(self.against)
+        endings = PICTURES if curves else (*PICTURES, ".html") if self.view in ("gradients", "saliency") else WRITTEN
         if self.output is not None and self.output.suffix not in endings:
             raise ConfigError(f"-o {self.output}: expected a name that ends in {', '.join(endings)}")
         self.units()
@@ -145,21 +147,22 @@ def look(
     if not text.strip():
         raise DataError("the text is empty; there is nothing to look at")
     model = load(run)
-    if wish.view == "gradients":
+    whole = wish.output is not None and wish.output.suffix not in PICTURES
+    if wish.view == "gradients" and not whole:
         _show(_gradients(run, model, text, wish), wish.output, as_json)
         return
-    if wish.view == "saliency":
+    if wish.view == "saliency" and not whole:
         _show(model.saliency(text), wish.output, as_json)
         return
     with model.record() as trace:
         said = model.observe(text)
     if said != text:
         Console.of_verb().say(f"{text} -> {said}")
-    if wish.output is None or wish.output.suffix in PICTURES:
+    if wish.output is None or not whole:
         _show(_seen(trace, wish), wish.output, as_json)
     else:
         told = {"text": text, "answer": said, "model": {"id": "", "name": str(run)}}
-        _keep(trace, wish.output, wish.view, told)
+        _keep(trace, wish.output, wish.view, told | _looked(model, text, wish))
 
 
 def _seen(trace: Recording, wish: Wish) -> View:
@@ -185,6 +188,18 @@ def _gradients(run: Path, model: Model, text: str, wish: Wish) -> GradientsView 
             began = reading.gradients(one.initial(), wish.name, wish.layer)
             curves.append(began.decay(f"{label}, {INITIAL}"))
     return DecayView(tuple(curves))
+
+
+def _looked(model: Model, text: str, wish: Wish) -> dict[str, Any]:
+    """What a page without a model cannot ask for any more; what was asked for must be there, the rest may be."""
+    found: dict[str, Any] = {}
+    for name, look in (
+        ("gradients", lambda: [model.reading(text).gradients(model.module, wish.name, wish.layer).to_dict()]),
+        ("saliency", lambda: model.saliency(text).to_dict()),
+    ):
+        with nullcontext() if name == wish.view else suppress(RegardError):
+            found[name] = look()
+    return found
 
 
 def _show(view: View, output: Path | None, as_json: bool) -> None:

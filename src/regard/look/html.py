@@ -35,7 +35,8 @@ EXPORT = re.compile(r"^export (?:(async )?(function|class|const) (\w+)|\{\};)", 
 
 def page(header: Mapping[str, Any], records: Sequence[Record], opened: str = "", room: int = ROOM) -> str:
     """A trace as a whole HTML text. `header` is that of the condensed `records`, with text, answer and model if they
-    are known; `opened` says what is shown first, such as "tab=states"; tensors that do not fit are left out, and named.
+    are known, and with "gradients" (a list of GradientsView.to_dict()) and "saliency" if they were looked at; `opened`
+    says what is shown first, such as "tab=states"; tensors that do not fit are left out, and named.
 
     >>> 'content="default-src' in page({"tensors": [], "text": "</script>"}, [])
     True

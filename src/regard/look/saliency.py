@@ -96,6 +96,7 @@ class Saliency:
             "rows": list(self.rows),
             "columns": list(self.columns),
             "scores": self.scores.tolist(),
+            "sides": list(self.sides),
         }
 
     def _repr_html_(self) -> str:

@@ -51,6 +51,7 @@ def build(studio: Studio) -> Starlette:
         ("/api/v1/models", "GET", endpoints.list_models),
         ("/api/v1/models/{model}", "GET", endpoints.show_model),
         ("/api/v1/runs/{model}/metrics", "GET", runs.show_progress),
+        ("/api/v1/runs/{model}/events", "GET", runs.send_events),
         ("/api/v1/runs/{model}/control", "POST", runs.ask_run),
         ("/api/v1/runs/{model}/probe/{step}", "GET", runs.show_probe),
         ("/api/v1/runs/{model}/probe/{step}/tensors/{tensor}", "GET", runs.send_probe),
@@ -64,6 +65,7 @@ def build(studio: Studio) -> Starlette:
         ("/api/v1/traces/{trace}", "GET", endpoints.show_trace),
         ("/api/v1/traces/{trace}/fork", "POST", endpoints.fork_trace),
         ("/api/v1/traces/{trace}/gradients", "GET", endpoints.show_gradients),
+        ("/api/v1/traces/{trace}/saliency", "GET", endpoints.show_saliency),
         ("/api/v1/traces/{trace}/tensors/{tensor}", "GET", endpoints.send_tensor),
         ("/api/v1/traces/{trace}/export", "GET", endpoints.export),
     ]
@@ -101,7 +103,7 @@ def _served(studio: Studio, endpoint: Endpoint) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         try:
             table = await _table(request) if request.method == "POST" else {}
-            asked = Asked(request.path_params, request.query_params, table)
+            asked = Asked(request.path_params, request.query_params, table, request.headers.get("last-event-id"))
             return await run_in_threadpool(endpoint, studio, asked)
         except Refusal as refusal:
             return JSONResponse(refusal.table(), refusal.status)

@@ -22,6 +22,8 @@ class Asked:
     path: Mapping[str, str]
     query: Mapping[str, str]
     table: Mapping[str, Any]
+    after: str | None = None
+    """the last event that somebody has seen, if they come back for the next"""
 
     def given(self, name: str, kind: type[T]) -> T:
         """A value of the table that must be there."""

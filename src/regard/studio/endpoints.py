@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from typing import Any
 
 from starlette.responses import FileResponse, JSONResponse, Response
 
@@ -57,9 +59,12 @@ def fork_trace(studio: Studio, asked: Asked) -> Response:
 
 def show_gradients(studio: Studio, asked: Asked) -> Response:
     """|dL_t/dh_s| of the text that a trace is of."""
-    found = studio.gradients(asked.path["trace"], asked.query.get("name"))
-    found["decay"] = {name: value for name, value in found["decay"].items() if value == value}  # a NaN is no JSON
-    return JSONResponse(found)
+    return JSONResponse(studio.gradients(asked.path["trace"], asked.query.get("name")))
+
+
+def show_saliency(studio: Studio, asked: Asked) -> Response:
+    """What the answer of a trace hung on."""
+    return JSONResponse(studio.saliency(asked.path["trace"]).to_dict())
 
 
 def show_trace(studio: Studio, asked: Asked) -> Response:
@@ -90,6 +95,8 @@ def export(studio: Studio, asked: Asked) -> Response:
     kind, name, text = asked.query.get("format", ""), asked.query.get("tensor"), asked.query.get("slice", "")
     number = asked.path["trace"]
     kept = studio.shelf.get(number)
+    if asked.query.get("view") == "saliency":
+        return sent(exports.as_hung(studio.saliency(number), kind))
     if kind == "safetensors":
         return FileResponse(
             studio.shelf.path(number), filename="trace.safetensors", media_type="application/octet-stream"
@@ -106,10 +113,32 @@ def export(studio: Studio, asked: Asked) -> Response:
         file = exports.as_picture(kept.recording, name, chosen, kind)
     elif kind == "html":
         opened = {key: asked.query[key] for key in ("tab", "tensor", "head") if key in asked.query}
-        file = exports.as_html(kept.header, kept.recording, opened)
+        file = exports.as_html({**kept.header, **looked(studio, number, name)}, kept.recording, opened)
     else:
         told = f"format: expected {', '.join(exports.FORMATS)}, got {kind[:20]!r}"
         raise Refusal(422, "bad-request", told, "choose one of them")
+    return sent(file)
+
+
+def sent(file: exports.File) -> Response:
+    """A file to be kept, under a name that any system takes.
+
+    >>> sent(exports.File(b"", "text/csv", "a/b.csv")).headers["content-disposition"]
+    'attachment; filename="a_b.csv"'
+    """
     quoted = "".join(char if char.isalnum() or char in ".-_" else "_" for char in file.name)
-    kept_as = {"content-disposition": f'attachment; filename="{quoted}"'}
-    return Response(file.content, media_type=file.kind, headers=kept_as)
+    return Response(
+        file.content, media_type=file.kind, headers={"content-disposition": f'attachment; filename="{quoted}"'}
+    )
+
+
+def looked(studio: Studio, number: str, name: str | None) -> dict[str, Any]:
+    """What a page without a server cannot ask for any more: the gradients at the usual states and at those that are
+    chosen, and what the answer hung on; whatever this trace has of it."""
+    found: dict[str, Any] = {"gradients": []}
+    for wanted in dict.fromkeys((None, name)):
+        with suppress(Refusal):
+            found["gradients"].append(studio.gradients(number, wanted))
+    with suppress(Refusal):
+        found["saliency"] = studio.saliency(number).to_dict()
+    return found

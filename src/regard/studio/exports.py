@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from regard.errors import RegardError
-from regard.look import Recording, html
+from regard.look import Recording, Saliency, html
 from regard.look.header import sides as sides_of
 from regard.look.picture import png
 from regard.studio.refusal import Refusal
@@ -103,7 +103,7 @@ def _nested(numbers: np.ndarray) -> Any:
 
 
 def as_html(header: Mapping[str, Any], recording: Recording, opened: Mapping[str, str]) -> File:
-    """The page of a trace as one file, open at what is chosen."""
+    """The page of a trace as one file, open at what is chosen; `header` may have its gradients and its saliency."""
     return File(html.page(header, recording.records, urlencode(opened)).encode(), "text/html", "trace.html")
 
 
@@ -115,3 +115,24 @@ def as_picture(recording: Recording, name: str | None, head: int | None, kind: s
     except RegardError as error:
         raise Refusal(422, "no-picture", str(error), "choose attention weights, or another format") from None
     return File(content, "image/png" if kind == "png" else "image/svg+xml", f"{view.name}.{kind}")
+
+
+def as_hung(view: Saliency, kind: str) -> File:
+    """What an answer hung on, as SVG, PNG, JSON or CSV.
+
+    >>> as_hung(Saliency("positive", ["so", "great"], np.array([[-0.5, 2.0]])), "csv").content.decode().split()
+    ['answer,read,value', ',so,-0.5', ',great,2.0']
+    """
+    if kind in ("svg", "png"):
+        content = png(view.svg()) if kind == "png" else view.svg().encode()
+        return File(content, "image/png" if kind == "png" else "image/svg+xml", f"saliency.{kind}")
+    if kind == "json":
+        return File(json.dumps(view.to_dict(), ensure_ascii=False).encode(), "application/json", "saliency.json")
+    if kind != "csv":
+        raise Refusal(422, "bad-request", f"format: expected svg, png, json, csv, got {kind[:20]!r}", "choose one")
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\r\n")
+    table.writerow([*view.sides, "value"])
+    for row, scores in zip(view.rows, view.scores.tolist(), strict=True):
+        table.writerows([_unformula(row), _unformula(read), repr(score)] for read, score in zip(view.columns, scores))
+    return File(out.getvalue().encode(), "text/csv; charset=utf-8", "saliency.csv")

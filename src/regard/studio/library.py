@@ -43,6 +43,12 @@ class Entry:
         """Whether it has a checkpoint."""
         return any((self.path / link).exists() for link in ("best", "last"))
 
+    @property
+    def job(self) -> str | None:
+        """What it was trained to do."""
+        task = self.recipe.get("task")
+        return task.get("kind", "translate") if isinstance(task, dict) else None
+
     def table(self) -> dict[str, Any]:
         """A line of the list."""
         kinds = {name: self.recipe.get(name, {}) for name in ("model", "task", "data")}
@@ -114,11 +120,15 @@ class Library:
 
     def tokens(self, entry: Entry, text: str) -> Encoded:
         """How a model cuts a text."""
-        names = ("tokenizer.json", "tokenizer.source.json")
-        path = next((entry.path / name for name in names if (entry.path / name).is_file()), None)
+        path = self.tokenizer(entry)
         if path is None:
             raise Refusal(422, "no-tokenizer", "this model has no tokenizer: it reads no text", "choose another model")
         return Tokenizer.load(path).encode(text)
+
+    def tokenizer(self, entry: Entry) -> Path | None:
+        """The file that says how a model cuts a text; None: it does not cut any."""
+        names = ("tokenizer.json", "tokenizer.source.json")
+        return next((entry.path / name for name in names if (entry.path / name).is_file()), None)
 
     def _runs(self) -> list[Path]:
         if (self.root / "recipe.toml").is_file():

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from regard.errors import RegardError
 from regard.look import Recording
-from regard.studio import probing, progress
+from regard.studio import live, probing, progress
 from regard.studio.asked import Asked
 from regard.studio.endpoints import numbers
 from regard.studio.exports import tensor_of
@@ -24,17 +23,14 @@ def show_progress(studio: Studio, asked: Asked) -> Response:
     entry = studio.library.entry(asked.path["model"])
     told = progress.metrics(entry.path, asked.query.get("version", ""), asked.whole("since", 0))
     more = {"name": entry.name, "samples": progress.samples(entry.path), "asked": control.pending(entry.path)}
-    return JSONResponse(told | more | {"silent": progress.silent(entry.path), "probe": probes(entry.path)})
+    return JSONResponse(told | more | {"silent": progress.silent(entry.path), "probe": live.probes(entry.path)})
 
 
-def probes(run: Path) -> dict[str, Any] | None:
-    """The sentence that a run is probed with, and the steps at which it was; None: it is not probed.
-
-    >>> probes(Path("nowhere")) is None
-    True
-    """
-    text = probing.sentence(run)
-    return None if text is None else {"text": text, "steps": probing.steps(run)}
+def send_events(studio: Studio, asked: Asked) -> Response:
+    """The same as it happens, from the last event that somebody has seen, or from a place that an answer named."""
+    entry = studio.library.entry(asked.path["model"])
+    watch = live.Watch(entry.path, asked.after or asked.query.get("place", ""))
+    return StreamingResponse(live.stream(watch, studio.ending), media_type="text/event-stream")
 
 
 def ask_run(studio: Studio, asked: Asked) -> Response:

@@ -36,12 +36,25 @@ def bound(port: int) -> socket.socket:
     return listening
 
 
+class Server(uvicorn.Server):
+    """A server that ends what it is still telling somebody before it waits for that to end."""
+
+    def __init__(self, studio: Studio, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.studio = studio
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more, tell no more."""
+        self.studio.ending.set()
+        await super().shutdown(sockets)
+
+
 def serve(root: Path, cache: Path, port: int, browser: bool, say: Callable[[str], None]) -> None:
     """Serve until Ctrl-C."""
     studio = Studio(root, cache)
     with bound(port) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
-        server = uvicorn.Server(uvicorn.Config(build(studio), log_level="warning", access_log=False))
+        server = Server(studio, uvicorn.Config(build(studio), log_level="warning", access_log=False))
         studio.begin()
         say(f"the studio is open at {address} (Ctrl-C ends it)")
         if browser:

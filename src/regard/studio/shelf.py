@@ -18,7 +18,7 @@ from regard.look import Recording
 from regard.studio.refusal import Refusal
 
 NUMBER = re.compile(r"[0-9a-z]{7,16}")
-SUMMARY = ("id", "model", "text", "answer", "made", "seconds", "decode")
+SUMMARY = ("id", "model", "kind", "text", "answer", "made", "seconds", "decode")
 """of a header, what a list of traces shows"""
 
 

@@ -14,10 +14,11 @@ from typing import Any
 import regard
 from regard import config
 from regard.errors import RegardError
-from regard.look import Recording, shown
+from regard.look import Recording, Saliency, shown
 from regard.look.steps import ANSWER
 from regard.studio import example, whatif
 from regard.studio.exports import tensor_of
+from regard.studio.given import AT_ONCE, CHARACTERS, SERIES, checked, places
 from regard.studio.library import Entry, Library
 from regard.studio.moved import moved
 from regard.studio.refusal import Refusal
@@ -35,8 +36,8 @@ from regard.studio.whatif import (
     replacing,
 )
 
-CHARACTERS, TOKENS, BEAM = 2000, 256, 16
-"""the longest text in characters, in tokens, and the widest beam"""
+TOKENS, BEAM = 256, 16
+"""the longest text in tokens, and the widest beam"""
 WAITING = 8
 """requests that may wait for a model; the next is told to come back"""
 MEMORY = 2.0
@@ -79,6 +80,8 @@ class Studio:
         self.shelf = Shelf(cache / "traces")
         self.example = example.Example(cache, self._show_example, recipe)
         self.library = Library(root, self.example.ready)
+        self.ending = threading.Event()
+        """set when the server is about to end: whoever is being told something is told no more"""
         self._turn, self._waiting = threading.Lock(), threading.Semaphore(WAITING)
 
     def begin(self) -> None:
@@ -95,7 +98,7 @@ class Studio:
             "regard": regard.__version__,
             "models": len(self.library.entries()),
             "example": self.example.table(),
-            "limits": {"characters": CHARACTERS, "tokens": TOKENS, "beam": BEAM},
+            "limits": {"characters": CHARACTERS, "series": SERIES, "tokens": TOKENS, "beam": BEAM},
             "sentence": example.TEXT,
         }
 
@@ -107,23 +110,28 @@ class Studio:
 
     def trace(self, wish: Wish, number: str | None = None) -> Kept:
         """Give a text to a model and keep all that happens inside."""
-        wish = replace(wish, text=checked(wish.text))
         entry = self.library.entry(wish.model)
-        tokens = len(self.library.tokens(entry, wish.text).ids)
+        wish = replace(wish, text=checked(wish.text, entry.job))
+        with self._one_at_a_time():
+            model = self.library.open(entry)
+            self._check(entry, model, wish)
+            if wish.of is not None and wish.of.header["model"].get("step") != model.step:
+                # it was trained on meanwhile: what is compared must have the same weights
+                wish = replace(wish, of=self._made(entry, model, Wish(wish.model, wish.text, wish.beam)))
+            return self._made(entry, model, wish, number)
+
+    def _check(self, entry: Entry, model: regard.Model, wish: Wish) -> None:
+        """Refuse what would be too long to draw or too large to keep."""
+        cut = self.library.tokenizer(entry) is not None
+        tokens = len(self.library.tokens(entry, wish.text).ids) if cut else places(model, wish.text)
         if tokens > TOKENS:
             raise Refusal(413, "too-long", f"the text has {tokens:,} tokens; at most {TOKENS} are shown", "shorten it")
-        needed = appetite(entry.recipe, tokens, wish.beam)
+        needed = appetite(entry.recipe, tokens, 1 if entry.job in AT_ONCE else wish.beam)
         if needed > MEMORY:
             message = (
                 f"recording {tokens} tokens in this model would take about {needed:.1f} GB; at most {MEMORY:g} are used"
             )
             raise Refusal(413, "too-much", message, "shorten the text, or choose a smaller beam")
-        with self._one_at_a_time():
-            model = self.library.open(entry)
-            if wish.of is not None and wish.of.header["model"].get("step") != model.step:
-                # it was trained on meanwhile: what is compared must have the same weights
-                wish = replace(wish, of=self._made(entry, model, Wish(wish.model, wish.text, wish.beam)))
-            return self._made(entry, model, wish, number)
 
     def _made(self, entry: Entry, model: regard.Model, wish: Wish, number: str | None = None) -> Kept:
         """One pass, kept."""
@@ -134,7 +142,8 @@ class Studio:
             raise Refusal(422, "not-answered", str(error), "try another text or another model") from None
         kept = recording.condensed()
         told = {
-            "model": {"id": entry.id, "name": entry.name, "step": model.step},
+            "model": {"id": entry.id, "name": entry.name, "step": model.step, **sized(model)},
+            "kind": model.recipe.kind(),
             "text": wish.text,
             "answer": answer,
             "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -159,18 +168,33 @@ class Studio:
 
     def gradients(self, number: str, name: str | None) -> dict[str, Any]:
         """How much each word's loss depends on the state at each word, in the text that a trace is of."""
+        with self._again(number, "no-gradients") as (model, before):
+            with acting(model, before["decode"]["beam"], ()):
+                reading = model.reading(before["text"])
+            return reading.gradients(model.module, name).to_dict()
+
+    def saliency(self, number: str) -> Saliency:
+        """What the answer hung on, of the text that a trace is of."""
+        with self._again(number, "no-saliency") as (model, before):
+            return model.saliency(before["text"])
+
+    @contextmanager
+    def _again(self, number: str, code: str) -> Iterator[tuple[regard.Model, Mapping[str, Any]]]:
+        """The model that a trace is of, as it was, for whatever else somebody wants to know of the same text."""
         before = self.shelf.get(number).header
         if before.get("fork"):
-            raise Refusal(422, "no-gradients", "something was changed in this trace", "go back to the model as it is")
+            raise Refusal(422, code, "something was changed in this trace", "go back to the model as it is")
         entry = self.library.entry(before["model"]["id"])
         with self._one_at_a_time():
             model = self.library.open(entry)
+            if before["model"].get("step") != model.step:
+                raise Refusal(
+                    409, "trained-on", "the model was trained on since this trace was made", "press Run again"
+                )
             try:
-                with acting(model, before["decode"]["beam"], ()):
-                    reading = model.reading(before["text"])
-                return reading.gradients(model.module, name).to_dict()
+                yield model, before
             except RegardError as error:
-                raise Refusal(422, "no-gradients", str(error), "choose other states or another model") from None
+                raise Refusal(422, code, str(error), "choose other states or another model") from None
 
     def close(self) -> None:
         """Stop what is still going on."""
@@ -203,6 +227,13 @@ def appetite(recipe: Mapping[str, Any], tokens: int, beam: int | None) -> float:
     places = tokens + int(task.get("length") or 0)
     rows = beam or decode.get("beam", 4)
     return 16 * places**2 * rows * model.get("width", 512) * model.get("layers", 6) / 1e9
+
+
+def sized(model: regard.Model) -> dict[str, int]:
+    """How many numbers a model has learnt, and the bytes that they take."""
+    weights = list(model.module.parameters())
+    counts = {"parameters": sum(weight.numel() for weight in weights)}
+    return counts | {"bytes": sum(weight.numel() * weight.element_size() for weight in weights)}
 
 
 def passed(model: regard.Model, wish: Wish) -> tuple[Recording, str]:
@@ -265,19 +296,3 @@ def checked_change(kept: Kept, change: Change) -> Change:
 def _within(name: str, value: int, size: int) -> None:
     if not 0 <= value < size:
         raise Refusal(422, "bad-request", f"{name}: there are 0 to {size - 1}, got {value}", "choose one of them")
-
-
-def checked(text: str) -> str:
-    """A text that may be given to a model.
-
-    >>> checked("  je suis ")
-    'je suis'
-    """
-    text = text.strip()
-    if not text:
-        raise Refusal(422, "no-text", "the text is empty", "type a sentence")
-    if len(text) > CHARACTERS:
-        raise Refusal(
-            413, "too-long", f"the text has {len(text):,} characters; at most {CHARACTERS:,} are read", "shorten it"
-        )
-    return text

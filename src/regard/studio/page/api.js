@@ -58,6 +58,16 @@ export class Served {
     return new Tensor(axes, shape, description.dtype === "f4" ? new Float32Array(bytes) : new Int32Array(bytes));
   }
 
+  /** @param {string|null} name of the states; null: the usual ones @returns {Promise<import("./types.js").Gradients>} */
+  gradients(name) {
+    return get(`${this.path}/gradients${name === null ? "" : `?name=${encodeURIComponent(name)}`}`);
+  }
+
+  /** @returns {Promise<import("./types.js").Saliency>} */
+  saliency() {
+    return get(`${this.path}/saliency`);
+  }
+
   /** Where a file of this trace is. @param {Record<string, string>} query */
   file(query) {
     return `/api/v1/${this.path}/export?${new URLSearchParams(query)}`;

@@ -59,9 +59,17 @@ function size(tensor, axis) {
 function later(context, all, crossing) {
   const node = h("div", {}, h("section", { class: "card" }, h("h2", {}, "All heads"), h("p", { class: "muted" }, "…")));
   let show = () => {};
+  let gone = false;
+  context.onleave(() => {
+    gone = true;
+  });
   const load = async () => {
-    const loaded = await Promise.all(all.map((tensor) => context.trace.tensor(tensor.name)));
-    const each = all.flatMap((tensor, i) => heads(tensor.name, loaded[i], !crossing(tensor.name)));
+    const asked = all.map((tensor) => context.trace.tensor(tensor.name));
+    const each = [];
+    for (const [i, tensor] of all.entries()) {
+      each.push(...(await heads(tensor.name, await asked[i], !crossing(tensor.name))));
+      if (gone) return;
+    }
     const found = everyHead(context, each);
     replace(node, found.node);
     show = found.show;

@@ -91,6 +91,22 @@ export function picture(numbers, rows, columns, top, ramp) {
   return canvas;
 }
 
+/**
+ * The same, so small that many fit on a screen.
+ * @param {ArrayLike<number>} numbers @param {number} rows @param {number} columns @param {number} top @param {Ramp} ramp
+ * @param {number} width @param {number} height
+ */
+export function thumbnail(numbers, rows, columns, top, ramp, width, height) {
+  const canvas = document.createElement("canvas");
+  const ratio = window.devicePixelRatio || 1;
+  [canvas.width, canvas.height] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
+  [canvas.style.width, canvas.style.height] = [`${width}px`, `${height}px`];
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  context.imageSmoothingEnabled = columns > canvas.width || rows > canvas.height;
+  context.drawImage(picture(numbers, rows, columns, top, ramp), 0, 0, canvas.width, canvas.height);
+  return canvas;
+}
+
 /** Black or white, whichever is easier to read on a colour. @param {number[]} colour */
 export function ink(colour) {
   const [r, g, b] = colour.map((value) => {

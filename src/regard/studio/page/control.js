@@ -11,10 +11,9 @@ import { tell } from "./notice.js";
 const PATIENCE = 10000;
 
 export class Control {
-  /** @param {string} run @param {() => void} changed called when something was asked: the answer is worth waiting for */
-  constructor(run, changed) {
+  /** @param {string} run */
+  constructor(run) {
     this.run = run;
-    this.changed = changed;
     /** @type {{wish: string, since: number, saves: number}|null} */
     this.waiting = null;
     this.rows = /** @type {Row[]} */ ([]);
@@ -37,7 +36,6 @@ export class Control {
       await post(`runs/${encodeURIComponent(this.run)}/control`, { ask: wish });
       this.waiting = before;
       this.say("Asked; the training answers after the step it is at.");
-      this.changed();
     } catch (error) {
       tell(error);
     }

@@ -13,7 +13,7 @@ const ROLES = ["attention", "query", "key", "value", "chosen", "source"];
  * @typedef {{rows: number[][], names: string[]|null, axis: string, along: string[], scale: ReturnType<typeof scaled>}} Drawn
  */
 
-/** @param {Value} value */
+/** @param {Pick<Value, "sign"|"axes"|"labels"|"data"|"look">} value */
 export function curves(value) {
   const two = value.axes.length === 2;
   /** @type {number[][]} */

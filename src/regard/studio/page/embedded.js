@@ -12,6 +12,7 @@ class Embedded {
   /** @param {Header} header @param {ArrayBuffer} bytes */
   constructor(header, bytes) {
     this.live = false;
+    this.header = header;
     /** @type {Map<string, Tensor>} */
     this.tensors = new Map();
     let at = 0;
@@ -26,6 +27,17 @@ class Embedded {
   /** @param {Description} description @param {string} slice @returns {Promise<Tensor>} */
   async tensor(description, slice) {
     return /** @type {Tensor} */ (this.tensors.get(description.name)).cut(slice);
+  }
+
+  /** @param {string|null} name @returns {Promise<import("./types.js").Gradients>} */
+  async gradients(name) {
+    const all = this.header.gradients ?? [];
+    return all.find((found) => found.name === name) ?? all[0];
+  }
+
+  /** @returns {Promise<import("./types.js").Saliency>} */
+  async saliency() {
+    return /** @type {import("./types.js").Saliency} */ (this.header.saliency);
   }
 
   /** @returns {string} */

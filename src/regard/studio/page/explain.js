@@ -73,7 +73,8 @@ async function weights(trace, base, place) {
   const all = scored.along("key", place);
   const given = weighed.along("key", place);
   // a key that the mask hides has a score and no weight
-  const seen = all.map((score, i) => (given[i] === 0 && hiddenKey(score, all) ? NaN : score));
+  const best = largest(all);
+  const seen = all.map((score, i) => (given[i] === 0 && hiddenKey(score, best) ? NaN : score));
   const computed = softmax(seen)[place.key];
   const total = seen.reduce((s, score) => s + (Number.isNaN(score) ? 0 : Math.exp(score)), 0);
   const score = seen[place.key];
@@ -98,10 +99,14 @@ async function weights(trace, base, place) {
   };
 }
 
-/** Whether a weight of exactly 0 cannot be the score's own: e to its distance from the best is no zero. @param {number} score @param {Float64Array} all */
-export function hiddenKey(score, all) {
-  const best = all.reduce((a, b) => (Number.isNaN(b) ? a : Math.max(a, b)), -Infinity);
+/** Whether a weight of exactly 0 cannot be the score's own: e to its distance from the best is no zero. @param {number} score @param {number} best */
+export function hiddenKey(score, best) {
   return Number.isNaN(score) || Math.fround(Math.exp(score - best)) > 0;
+}
+
+/** The largest of some scores. @param {Float64Array} scores */
+export function largest(scores) {
+  return scores.reduce((a, b) => (Number.isNaN(b) ? a : Math.max(a, b)), -Infinity);
 }
 
 /** @type {Rule} */

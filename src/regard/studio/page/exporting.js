@@ -12,6 +12,7 @@ export function exportDialog(context) {
     "dialog",
     { "aria-label": "Export", onclose: () => dialog.remove() },
     h("h2", {}, "Export"),
+    selection.now.tab === "saliency" ? ofSaliency(context) : null,
     tensor !== null && trace.has(tensor) ? ofTensor(context, tensor) : null,
     h(
       "section",
@@ -29,6 +30,24 @@ export function exportDialog(context) {
   );
   document.body.append(dialog);
   dialog.showModal();
+}
+
+/** @param {Context} context */
+function ofSaliency(context) {
+  const view = "saliency";
+  return h(
+    "section",
+    {},
+    h("h3", {}, "What the answer hung on"),
+    h(
+      "ul",
+      {},
+      link(context, "SVG", "the picture", { format: "svg", view }),
+      link(context, "PNG", "the picture, as pixels", { format: "png", view }),
+      link(context, "CSV", "one line a number", { format: "csv", view }),
+      link(context, "JSON", "all numbers", { format: "json", view }),
+    ),
+  );
 }
 
 /** @param {Context} context @param {string} tensor */

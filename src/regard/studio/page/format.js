@@ -34,6 +34,11 @@ export function brief(value) {
   return text.replace(/-/g, "−");
 }
 
+/** How large a model is. @param {{parameters?: number, bytes?: number}} model */
+export function sizes({ parameters = 0, bytes = 0 }) {
+  return `${parameters.toLocaleString("en")} parameters, ${brief(bytes / 1e6)} MB`;
+}
+
 /** @param {string} iso */
 export function ago(iso) {
   const seconds = (Date.now() - Date.parse(iso)) / 1000;

@@ -1,19 +1,24 @@
 // @ts-check
 /** How much the loss at each word depends on the state at each word before it: |dL/dh|, and how it fades. */
-import { get } from "./api.js";
 import { chart } from "./chart.js";
 import { choice, h, replace, word } from "./dom.js";
 import { shown } from "./format.js";
 import { matrix } from "./matrix.js";
 import { tell } from "./notice.js";
+import { hangs } from "./saliency.js";
 
 /** @typedef {import("./inspector.js").Context} Context */
-/** @typedef {{name: string, side: string, rows: string[], columns: string[], norms: number[][], decay: {distances: number[], norms: number[], rate?: number}}} Gradients */
+/** @typedef {import("./types.js").Gradients} Gradients */
 
-/** States that a gradient can be taken at: one vector a place. @param {import("./trace.js").Trace} trace */
+/**
+ * The names of the states that a gradient can be taken at, one vector a place; or, in a file, was taken at.
+ * @param {import("./trace.js").Trace} trace
+ */
 export function differentiable(trace) {
-  if (!trace.live || trace.header.fork) return [];
-  return trace.header.tensors.filter((tensor) => tensor.axes.join() === "position,width");
+  const { header } = trace;
+  if (!trace.live) return (header.gradients ?? []).map((found) => found.name);
+  if (header.fork || hangs(header)) return [];
+  return header.tensors.filter((tensor) => tensor.axes.join() === "position,width").map((tensor) => tensor.name);
 }
 
 /** @param {Context} context */
@@ -21,11 +26,9 @@ export async function gradientsTab(context) {
   const { trace, selection } = context;
   const body = h("div", { class: "stack" });
   const draw = async () => {
-    const names = differentiable(trace).map((tensor) => tensor.name);
-    const name = selection.now.tensor ?? "";
-    const wanted = names.includes(name) ? `?name=${encodeURIComponent(name)}` : "";
-    /** @type {Gradients} */
-    const found = await get(`traces/${encodeURIComponent(trace.header.id)}/gradients${wanted}`);
+    const names = differentiable(trace);
+    const name = selection.now.tensor;
+    const found = await trace.source.gradients(name !== null && names.includes(name) ? name : null);
     replace(body, card(context, found, names), ...fading(found));
   };
   await draw();
@@ -78,7 +81,7 @@ function fading({ decay: { distances, norms, rate } }) {
   const curve = chart("log₁₀ |dL/dh| against distance", [{ name: "mean", role: "attention", points }]);
   return [
     h("div", { class: "charts" }, curve),
-    rate === undefined
+    rate === null
       ? null
       : h("p", { class: "muted" }, `Each step further back multiplies the gradient by ${shown(rate)}.`),
   ];

@@ -1,32 +1,40 @@
 // @ts-check
 /** All layers and heads at once: one small picture each, on one canvas. */
-import { picture, role } from "./colour.js";
+import { role, thumbnail } from "./colour.js";
 import { h } from "./dom.js";
 import { shown } from "./format.js";
 import { sized } from "./matrix.js";
+import { pause } from "./patience.js";
 import { entropy } from "./probability.js";
 
 /** @typedef {import("./tensor.js").Tensor} Tensor */
 /**
- * @typedef {{name: string, head: number, rows: number, columns: number, numbers: Float64Array, label: string, spread: number,
- *   picture?: HTMLCanvasElement}} Head
+ * @typedef {{name: string, head: number, picture: HTMLCanvasElement, label: string, spread: number}} Head
  */
 
 const [SIZE, GAP, TITLE] = [56, 12, 16];
+/** Numbers of a head after which somebody may be waiting. */
+const LARGE = 10000;
 
 /**
- * The heads of an attention, each with what was measured of it.
+ * The heads of an attention, each with what was measured of it; between two of them the page can do something else.
  * @param {string} name @param {Tensor} weights @param {boolean} same whether queries and keys are the same words
- * @returns {Head[]}
+ * @returns {Promise<Head[]>}
  */
-export function heads(name, weights, same) {
+export async function heads(name, weights, same) {
   const [rows, columns] = [weights.size("query"), weights.size("key")];
-  return Array.from({ length: weights.size("head") }, (_, head) => {
+  /** @type {Head[]} */
+  const found = [];
+  for (let head = 0; head < weights.size("head"); head++) {
     const numbers = weights.plane("query", "key", { head });
-    let spread = 0;
+    let [spread, top] = [0, 0];
     for (let i = 0; i < rows; i++) spread += entropy(numbers.subarray(i * columns, (i + 1) * columns)) / rows;
-    return { name, head, rows, columns, numbers, spread, label: habit(numbers, rows, columns, same) };
-  });
+    for (const number of numbers) if (number > top) top = number;
+    const picture = thumbnail(numbers, rows, columns, top, "weight", SIZE, SIZE);
+    found.push({ name, head, picture, spread, label: habit(numbers, rows, columns, same) });
+    if (numbers.length > LARGE) await pause();
+  }
+  return found;
 }
 
 /** What a head does most of the time, if it is plain: at least 60 % of all weight. @param {Float64Array} numbers @param {number} rows @param {number} columns @param {boolean} same */
@@ -163,15 +171,8 @@ function small(context, head, x, y, chosen) {
   context.font = "11px system-ui, sans-serif";
   context.textBaseline = "top";
   context.fillText(`${short(head.name)} · ${head.head}`, x, y, SIZE + GAP - 2);
-  const top = head.numbers.reduce((a, b) => Math.max(a, b), 0);
-  context.imageSmoothingEnabled = head.columns > SIZE || head.rows > SIZE;
-  context.drawImage(
-    (head.picture ??= picture(head.numbers, head.rows, head.columns, top, "weight")),
-    x,
-    y + TITLE,
-    SIZE,
-    SIZE,
-  );
+  context.imageSmoothingEnabled = false;
+  context.drawImage(head.picture, x, y + TITLE, SIZE, SIZE);
   context.strokeStyle = role(chosen ? "chosen" : "line");
   context.lineWidth = chosen ? 3 : 1;
   context.strokeRect(x + 0.5, y + TITLE + 0.5, SIZE - 1, SIZE - 1);

@@ -5,6 +5,7 @@ import { h, replace, word } from "./dom.js";
 import { ago, shown } from "./format.js";
 import { tell } from "./notice.js";
 import { traceAddress } from "./route.js";
+import { answered, called } from "./series.js";
 import { scrolled } from "./table.js";
 
 /** @typedef {import("./types.js").Model} Model */
@@ -139,9 +140,9 @@ function traceList(all) {
         h(
           "a",
           { href: traceAddress(trace.id) },
-          word(trace.text, "sentence source"),
+          word(called(trace.kind, trace.text), "sentence source"),
           " → ",
-          word(trace.answer || "(nothing)", "sentence target"),
+          word(answered(trace.kind, trace.answer) || "(nothing)", "sentence target"),
         ),
         h("span", { class: "muted" }, ` ${trace.model.name}, ${ago(trace.made)}`),
       ),

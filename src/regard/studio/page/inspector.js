@@ -10,7 +10,9 @@ import { differentiable, gradientsTab } from "./gradients.js";
 import { numbersTab } from "./numbers.js";
 import { outline } from "./outline.js";
 import { Refused } from "./refused.js";
+import { hangs, hung, saliencyTab } from "./saliency.js";
 import { Selection } from "./selection.js";
+import { answered, called, SERIAL } from "./series.js";
 import { statesTab, vectors } from "./states.js";
 import { storyTab } from "./story.js";
 import { changed, wishes } from "./whatif.js";
@@ -26,6 +28,9 @@ import { changed, wishes } from "./whatif.js";
  *   header?: Header}} Screen */
 /** @typedef {{text: string, make: (context: Context) => Promise<HTMLElement>, fits: (trace: Trace) => boolean}} Tab */
 
+/** Characters of a heading that has a box of its own. */
+const LONG = 240;
+
 /** @type {Record<string, Tab>} */
 const TABS = {
   story: { text: "Story", make: storyTab, fits: () => true },
@@ -33,6 +38,7 @@ const TABS = {
   decode: { text: "Decode", make: decodeTab, fits: saidByWords },
   states: { text: "States", make: statesTab, fits: ({ header }) => vectors(header).length > 0 },
   gradients: { text: "Gradients", make: gradientsTab, fits: (trace) => differentiable(trace).length > 0 },
+  saliency: { text: "Saliency", make: saliencyTab, fits: hung },
   numbers: { text: "Numbers", make: numbersTab, fits: () => true },
 };
 
@@ -42,7 +48,7 @@ export async function inspector(trace, query) {
   await screen.open();
   return {
     node: screen.node,
-    title: trace.header.text,
+    title: called(trace.header.kind, trace.header.text),
     header: trace.header,
     redraw: () => screen.open(),
     leave: () => screen.leave(),
@@ -96,16 +102,20 @@ class Inspector {
 
   head() {
     const { header, live } = this.trace;
+    const [given, answer] = [called(header.kind, header.text), answered(header.kind, header.answer)];
     return h(
       "header",
       { class: "trace-head" },
       h(
         "h1",
-        {},
-        word(header.text, "sentence source"),
-        header.answer !== header.text ? h("span", { class: "arrow", "aria-label": "became" }, " → ") : null,
-        header.answer !== header.text ? word(header.answer || "(nothing)", "sentence target") : null,
+        given.length + answer.length > LONG ? { class: "long", tabindex: "0" } : {},
+        word(given, "sentence source"),
+        answer !== given ? h("span", { class: "arrow", "aria-label": "became" }, " → ") : null,
+        answer !== given ? word(answer || "(nothing)", "sentence target") : null,
       ),
+      header.kind === SERIAL
+        ? h("details", {}, h("summary", {}, "The forecast"), h("pre", { tabindex: "0" }, header.answer))
+        : null,
       h(
         "p",
         { class: "muted" },
@@ -214,7 +224,12 @@ class Inspector {
 
 /** Which model, how it searched, how long it took; a trace out of a file may not know all of it. @param {Header} header */
 function madeBy(header) {
-  const beam = header.decode ? (header.decode.beam ? `beam ${header.decode.beam}` : "the model's own beam") : null;
+  const beam =
+    header.decode && !hangs(header)
+      ? header.decode.beam
+        ? `beam ${header.decode.beam}`
+        : "the model's own beam"
+      : null;
   const step = header.model?.step === undefined ? null : `step ${header.model.step.toLocaleString("en")}`;
   const seconds = header.seconds === undefined ? null : `${header.seconds.toFixed(2)} s`;
   return [header.model?.name, step, beam, seconds, header.made ? ago(header.made) : null].filter(Boolean).join(", ");

@@ -3,12 +3,14 @@
 import { get, openTrace, post } from "./api.js";
 import { attentions } from "./attention.js";
 import { h, replace, word } from "./dom.js";
-import { shown } from "./format.js";
+import { fading } from "./fading.js";
+import { shown, sizes } from "./format.js";
 import { MatrixView } from "./matrix.js";
 import { alone, wordRuns } from "./merging.js";
 import { tell } from "./notice.js";
 import { labels, roles } from "./onehead.js";
 import { traceAddress } from "./route.js";
+import { SERIAL } from "./series.js";
 import { table } from "./table.js";
 import { common, paired } from "./words.js";
 
@@ -21,7 +23,7 @@ const MOST = 4;
 /** @param {URLSearchParams} query @param {string} sentence @returns {Promise<import("./inspector.js").Screen>} */
 export async function lineup(query, sentence) {
   const { models } = await get("models");
-  const usable = /** @type {Model[]} */ (models).filter((model) => model.usable);
+  const usable = /** @type {Model[]} */ (models).filter((model) => model.usable && model.task !== SERIAL);
   const wanted = (query.get("t") ?? "").split(",").filter(Boolean).slice(0, MOST);
   const opened = await Promise.all(wanted.map(openTrace));
   const columns = opened.map((trace) => new Column(trace, opened[0], (from, choice) => share(columns, from, choice)));
@@ -34,6 +36,7 @@ export async function lineup(query, sentence) {
     h("h1", {}, "Line-up"),
     usable.length < 2 ? h("p", {}, few) : form.node,
     h("div", { class: "lineup" }, ...columns.map((column) => column.node)),
+    fading(opened),
   );
   const redraw = () => Promise.all(columns.map((column) => column.draw())).catch(tell);
   return { node, title: "Line-up", redraw, leave: () => {}, key: () => false };
@@ -134,6 +137,7 @@ class Column {
       h("h2", {}, word(header.model.name)),
       this.answer(),
       h("p", { class: "muted" }, sure),
+      header.model.parameters ? h("p", { class: "muted size" }, sizes(header.model)) : null,
       this.tokens,
       this.matrix?.node ?? h("p", { class: "muted" }, "This model does not look back at its source."),
       h("p", {}, h("a", { href: traceAddress(header.id) }, "Look inside")),

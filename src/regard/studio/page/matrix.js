@@ -15,6 +15,10 @@ import { line, scrolled } from "./table.js";
 
 const FONT = "12px system-ui, sans-serif";
 const TABLE = 4000;
+/** Cells that are drawn one by one; more are drawn at once, as one picture. */
+const SINGLE = 10000;
+/** Pixels of the tallest picture. */
+const TALLEST = 4096;
 
 /** @param {Matrix} matrix */
 export function matrix(matrix) {
@@ -140,7 +144,11 @@ function layout(matrix, width) {
   const tall = longest(matrix.columns) * 0.75 + 16;
   const room = width - left - right - tall * 0.6;
   const cell = Math.max(3, Math.min(matrix.largest ?? 44, Math.floor(room / matrix.columns.length)));
-  const high = matrix.rows.length <= 16 ? Math.max(cell, 22) : cell; // few rows are easier to hit when they are taller
+  // few rows are easier to hit when they are taller; of many, a picture has to end somewhere
+  const high =
+    matrix.rows.length <= 16
+      ? Math.max(cell, 22)
+      : Math.max(3, Math.min(cell, Math.floor(TALLEST / matrix.rows.length)));
   return {
     left,
     cell,
@@ -179,7 +187,7 @@ function paint(canvas, plan, matrix) {
   const { cell, high, left, top } = plan;
   const n = matrix.columns.length;
   context.font = FONT;
-  const gap = cell > 6 ? 1 : 0;
+  const gap = Math.min(cell, high) > 6 && n * matrix.rows.length <= SINGLE ? 1 : 0;
   if (!gap) {
     context.imageSmoothingEnabled = false;
     context.drawImage(
@@ -191,7 +199,7 @@ function paint(canvas, plan, matrix) {
     );
     return labels(context, plan, matrix);
   }
-  const inside = cell >= 34;
+  const inside = cell >= 34 && high >= 16;
   for (let i = 0; i < matrix.rows.length; i++) {
     for (let j = 0; j < n; j++) {
       const value = matrix.numbers[i * n + j];

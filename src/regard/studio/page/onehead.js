@@ -3,11 +3,12 @@
 import { openTrace } from "./api.js";
 import { arcs } from "./arcs.js";
 import { choice, h, replace, segments } from "./dom.js";
-import { hiddenKey } from "./explain.js";
+import { hiddenKey, largest } from "./explain.js";
 import { short } from "./heads.js";
 import { matrix } from "./matrix.js";
 import { alone, joined, merged, wordRuns } from "./merging.js";
 import { tell } from "./notice.js";
+import { pause } from "./patience.js";
 import { RowEditor } from "./roweditor.js";
 import { fork } from "./whatif.js";
 
@@ -35,6 +36,9 @@ const MODES = {
 };
 /** @typedef {keyof typeof MODES} Mode */
 
+/** Numbers after which the lines are drawn in a turn of their own. */
+const LARGE = 10000;
+
 export class OneHead {
   /** @param {Context} context @param {Description[]} all @param {(name: string) => boolean} crossing */
   constructor(context, all, crossing) {
@@ -59,6 +63,7 @@ export class OneHead {
       h("p", { class: "muted" }, MODES[/** @type {Mode} */ (shown.mode)].says),
     );
     this.edited(shown);
+    if (shown.weights.length > LARGE) await pause();
     this.drawLines(shown);
   }
 
@@ -268,8 +273,8 @@ function unseen(scores, weights) {
   const n = scores.size("key");
   const data = Float64Array.from(scores.data);
   for (let start = 0; start < data.length; start += n) {
-    const row = data.slice(start, start + n);
-    for (let j = 0; j < n; j++) if (weights.data[start + j] === 0 && hiddenKey(row[j], row)) data[start + j] = NaN;
+    const best = largest(data.subarray(start, start + n));
+    for (let k = start; k < start + n; k++) if (weights.data[k] === 0 && hiddenKey(data[k], best)) data[k] = NaN;
   }
   return new Kind(scores.axes, scores.shape, data);
 }

@@ -3,6 +3,7 @@
 import { css, ink, rgb } from "./colour.js";
 import { choice, h, replace, word } from "./dom.js";
 import { shown } from "./format.js";
+import { following } from "./following.js";
 import { matrix } from "./matrix.js";
 import { tell } from "./notice.js";
 import { labels } from "./onehead.js";
@@ -47,7 +48,8 @@ class States {
     this.first = 0;
     this.line = h("p", { class: "tokens coloured" });
     this.card = h("section", { class: "card" });
-    this.node = h("div", { class: "stack" }, this.card);
+    this.next = h("div", {});
+    this.node = h("div", { class: "stack" }, this.card, this.next);
   }
 
   /** What is looked at: as chosen, else a state, else whatever there is. */
@@ -75,6 +77,7 @@ class States {
       this.pager(tensor.size("width")),
       this.picture(chosen, tensor, place, at, words),
     );
+    replace(this.next, following(this.context, chosen));
   }
 
   /** @param {Description} chosen @param {Tensor} tensor @param {Record<string, number>} at */

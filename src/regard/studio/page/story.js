@@ -1,11 +1,11 @@
 // @ts-check
 /** From the words to the answer, part after part, in the order in which the model computed: each a real vector. */
-import { css, rgb } from "./colour.js";
+import { thumbnail } from "./colour.js";
 import { h, replace, word } from "./dom.js";
 import { parted } from "./explain.js";
 import { shown } from "./format.js";
-import { sized } from "./matrix.js";
 import { tell } from "./notice.js";
+import { whenSeen } from "./patience.js";
 import { strip } from "./strip.js";
 
 /** @typedef {import("./inspector.js").Context} Context */
@@ -112,9 +112,12 @@ class Story {
       inside,
     );
     const looks = part.tensors.find((tensor) => tensor.name.endsWith("weights"));
-    this.mini(looks ?? part.tensors[part.tensors.length - 1])
-      .then((canvas) => small.append(canvas))
-      .catch(tell);
+    const glance = () => this.mini(looks ?? part.tensors[part.tensors.length - 1]);
+    whenSeen(details, () => {
+      glance()
+        .then((canvas) => small.append(canvas))
+        .catch(tell);
+    });
     const load = async () => {
       if (!details.open || inside.childElementCount) return;
       replace(inside, ...(await Promise.all(part.tensors.map((tensor) => this.line(tensor)))));
@@ -135,16 +138,12 @@ class Story {
     const { own, place, last } = this.standing(tensor);
     const [rows, columns] = looks ? [numbers.size("query"), numbers.size("key")] : [1, numbers.size(last)];
     const values = looks ? numbers.plane("query", "key", {}) : numbers.along(last, own ? place : {});
-    const canvas = h("canvas", { "aria-hidden": "true" });
-    const [w, t] = looks
-      ? [Math.max(2, Math.min(8, 160 / columns)), Math.max(2, Math.min(8, 48 / rows))]
-      : [Math.max(1, Math.min(6, 160 / columns)), 16];
-    const context = sized(canvas, w * columns, t * rows);
     const top = values.reduce((a, b) => (Number.isFinite(b) ? Math.max(a, Math.abs(b)) : a), 0);
-    values.forEach((value, i) => {
-      context.fillStyle = css(rgb(value, top, looks ? "weight" : "signed"));
-      context.fillRect((i % columns) * w, Math.floor(i / columns) * t, w, t);
-    });
+    const [width, height] = looks
+      ? [Math.min(160, 8 * columns), Math.min(48, 8 * rows)]
+      : [Math.min(160, 6 * columns), 16];
+    const canvas = thumbnail(values, rows, columns, top, looks ? "weight" : "signed", width, height);
+    canvas.setAttribute("aria-hidden", "true");
     return canvas;
   }
 

@@ -5,6 +5,7 @@ import { h, replace } from "./dom.js";
 import { helpDialog } from "./help.js";
 import { hush, tell } from "./notice.js";
 import { route, traceAddress } from "./route.js";
+import { SERIAL, Series } from "./series.js";
 import { toggleTheme } from "./theme.js";
 
 /** @typedef {import("./types.js").Model} Model */
@@ -14,7 +15,10 @@ export class TopBar {
   /** @param {Info} info @param {() => void} themed */
   constructor(info, themed) {
     this.info = info;
-    this.models = h("select", { "aria-label": "Model", name: "model" });
+    this.models = h("select", { "aria-label": "Model", name: "model", onchange: () => this.fit() });
+    /** @type {Map<string, string|null>} */
+    this.tasks = new Map();
+    this.series = new Series(info.limits.series);
     this.input = h("input", {
       type: "text",
       "aria-label": "Sentence",
@@ -44,6 +48,7 @@ export class TopBar {
       },
       this.models,
       this.input,
+      this.series.node,
       this.beam,
       this.button,
     );
@@ -68,29 +73,45 @@ export class TopBar {
         : [h("option", { value: "" }, "no model yet")]),
     );
     if (usable.some((model) => model.id === before)) this.models.value = before;
+    this.tasks = new Map(usable.map((model) => [model.id, model.task]));
+    this.fit();
     this.button.disabled = !usable.length;
+  }
+
+  /** Whether the chosen model reads a series. */
+  get serial() {
+    return this.tasks.get(this.models.value) === SERIAL;
+  }
+
+  /** A sentence, or a file, as the chosen model reads. */
+  fit() {
+    this.input.hidden = this.beam.hidden = this.serial;
+    this.series.node.hidden = !this.serial;
   }
 
   /** @param {string} model */
   choose(model) {
     this.models.value = model;
-    this.input.focus();
+    this.fit();
+    (this.serial ? this.series.file : this.input).focus();
   }
 
   /** What a trace was made from, to be changed and run again. @param {import("./types.js").Header} header */
   show(header) {
-    this.input.value = header.text;
+    if (header.kind === SERIAL) this.series.show(header.text);
+    else this.input.value = header.text;
     if ([...this.models.options].some((option) => option.value === header.model.id))
       this.models.value = header.model.id;
+    this.fit();
   }
 
   async run() {
-    const text = this.input.value.trim() || this.info.sentence;
+    const text = this.serial ? this.series.text : this.input.value.trim() || this.info.sentence;
     this.button.disabled = true;
     this.button.textContent = "Running";
     hush();
     try {
-      const beam = this.beam.value ? { beam: Number(this.beam.value) } : {};
+      const beam = this.beam.value && !this.serial ? { beam: Number(this.beam.value) } : {};
       const header = await post("traces", { model: this.models.value, text, decode: beam });
       location.hash = traceAddress(header.id, { tab: route().query.get("tab") });
     } catch (error) {

@@ -8,6 +8,8 @@ import { Refused } from "./refused.js";
 /**
  * Where the numbers come from: a server, or the page itself.
  * @typedef {{tensor: (description: Description, slice: string) => Promise<Tensor>, live: boolean,
+ *   gradients: (name: string|null) => Promise<import("./types.js").Gradients>,
+ *   saliency: () => Promise<import("./types.js").Saliency>,
  *   file: (query: Record<string, string>) => string}} Source
  */
 

@@ -5,13 +5,12 @@ import { chart } from "./chart.js";
 import { Control } from "./control.js";
 import { h, replace, word } from "./dom.js";
 import { shown } from "./format.js";
+import { Live } from "./live.js";
 import { tell } from "./notice.js";
 import { Probe } from "./probe.js";
 
 /** @typedef {Record<string, any>} Row */
 /** @typedef {import("./types.js").Progress} Progress */
-
-const [PAUSE, WAITING] = [2000, 500];
 
 /** @param {string} run @returns {Promise<import("./inspector.js").Screen>} */
 export async function training(run) {
@@ -35,15 +34,19 @@ class Training {
     this.rows = [];
     /** @type {Row[]} */
     this.samples = [];
-    this.version = "";
-    this.since = 0;
-    this.timer = 0;
-    this.gone = false;
+    /** @type {Progress|null} */
+    this.told = null;
+    this.there = true;
     this.title = h("h1", {});
     this.state = h("p", { class: "muted", role: "status" });
     this.charts = h("div", { class: "charts" });
     this.said = h("div", {});
-    this.control = new Control(run, () => this.again(0));
+    this.control = new Control(run);
+    this.live = new Live(
+      run,
+      (told) => this.hear(told).catch(tell),
+      (there) => this.hears(there),
+    );
     this.probe = new Probe(run);
     this.node = h(
       "main",
@@ -56,36 +59,45 @@ class Training {
   }
 
   leave() {
-    this.gone = true;
-    clearTimeout(this.timer);
+    this.live.close();
     this.probe.leave();
   }
 
-  /** @param {number} pause */
-  again(pause) {
-    clearTimeout(this.timer);
-    if (!this.gone) this.timer = window.setTimeout(() => this.read().catch(tell), pause);
-  }
-
+  /** All that was written until now; what comes after it is heard. */
   async read() {
     /** @type {Progress} */
     let told;
-    let changed = false;
+    let [version, since] = ["", 0];
     do {
-      const query = `since=${this.since}&version=${encodeURIComponent(this.version)}`;
+      const query = `since=${since}&version=${encodeURIComponent(version)}`;
       told = await get(`runs/${encodeURIComponent(this.run)}/metrics?${query}`);
-      if (told.anew) this.rows = [];
-      this.rows.push(...told.rows);
-      changed ||= told.anew || told.rows.length > 0;
-      [this.version, this.since, this.name] = [told.version, told.next, told.name];
+      [version, since, this.name] = [told.version, told.next, told.name];
+      await this.hear(told);
     } while (told.more);
-    this.samples = told.samples;
+    if (!this.over) this.live.open(`${version}-${since}`);
+  }
+
+  get over() {
+    return this.rows[this.rows.length - 1]?.event === "ended";
+  }
+
+  /** What is new. @param {Partial<Progress>} told */
+  async hear(told) {
+    const now = /** @type {Progress} */ ({ ...this.told, ...told });
+    if (told.anew) this.rows = [];
+    this.rows.push(...(told.rows ?? []));
+    const changed = told.anew || told.rows?.length || told.samples;
+    [this.told, this.samples] = [now, now.samples];
     if (changed) this.draw();
-    const last = this.rows[this.rows.length - 1];
-    const over = last?.event === "ended";
-    this.control.show(told, this.rows, over);
-    await this.probe.show(told.probe);
-    if (!over) this.again(told.asked ? WAITING : PAUSE);
+    this.control.show(now, this.rows, this.over);
+    if (this.over) this.live.close();
+    await this.probe.show(now.probe);
+  }
+
+  /** @param {boolean} there whether the server answers */
+  hears(there) {
+    this.there = there;
+    this.state.textContent = stated(this.rows, there);
   }
 
   redraw() {
@@ -95,21 +107,22 @@ class Training {
 
   draw() {
     replace(this.title, "Training of ", word(this.name));
-    this.state.textContent = stated(this.rows);
+    this.state.textContent = stated(this.rows, this.there);
     replace(this.charts, ...charts(this.rows));
     replace(this.said, said(this.samples));
   }
 }
 
-/** How far it is, in a line. @param {Row[]} rows */
-function stated(rows) {
+/** How far it is, in a line. @param {Row[]} rows @param {boolean} there whether the server answers */
+function stated(rows, there) {
   const last = rows[rows.length - 1];
-  if (!last) return "Nothing was written yet; this page looks again every two seconds.";
+  const live = there ? "this page follows it" : "the server does not answer, and this page goes on asking it";
+  if (!last) return `Nothing was written yet; ${live}.`;
   if (last.event === "ended") return `Ended at step ${last.step.toLocaleString("en")}: ${last.reason}.`;
   const begun = rows.filter((row) => row.event === "began").pop();
   const step = rows.reduce((most, row) => (["stepped", "validated"].includes(row.event) ? row.step : most), 0);
   const steps = begun ? begun.steps.toLocaleString("en") : "?";
-  return `Step ${step.toLocaleString("en")} of ${steps}; looked again every two seconds.`;
+  return `Step ${step.toLocaleString("en")} of ${steps}; ${live}.`;
 }
 
 /** @param {Row[]} rows */

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from regard.cli.choosing import load_for
+from regard.cli.lines import Heeding
 from regard.cli.manners import json_option, polite, print_json
 from regard.errors import ConfigError, Interrupted, OutputError
 
@@ -123,9 +124,11 @@ def write(out: TextIO, texts: Iterator[str]) -> None:
     from regard.tasks.translator import printable
 
     try:
-        for text in texts:
-            out.write("\n".join(printable(line) for line in text.split("\n")))
-            out.flush()
+        with Heeding("characters") as heeding:
+            for text in texts:
+                out.write("\n".join(printable(line) for line in text.split("\n")))
+                out.flush()
+                heeding.heed()
     except BrokenPipeError:
         raise
     except OSError as error:

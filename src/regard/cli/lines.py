@@ -62,7 +62,38 @@ def chunks(lines: Iterator[str], chunk: int) -> Iterator[list[str]]:
         yield part
 
 
-class WholeLines(Answering):
+class Heeding(Answering):
+    """Ctrl-C and SIGTERM stop the work at once; if that is lost, as Python loses what is raised while it deletes
+    something, then at the next `heed`.
+
+    >>> import os
+    >>> with Heeding("characters") as heeding:
+    ...     try:
+    ...         os.kill(os.getpid(), signal.SIGTERM)
+    ...     except Terminated:
+    ...         pass  # lost
+    ...     heeding.heed()
+    Traceback (most recent call last):
+    regard.errors.Terminated: terminated; what was written is whole characters
+    """
+
+    def __init__(self, written: str) -> None:
+        self.written = written
+        self._caught = 0
+
+    def catch(self, number: int, frame: FrameType | None) -> None:
+        self._caught = number
+        self.heed()
+
+    def heed(self) -> None:
+        """Stop if that was asked for."""
+        if self._caught == signal.SIGTERM:
+            raise Terminated(f"terminated; what was written is whole {self.written}")
+        if self._caught:
+            raise KeyboardInterrupt
+
+
+class WholeLines(Heeding):
     """An output that holds whole lines whenever it is looked at: Ctrl-C waits until a write is through.
 
     >>> import sys
@@ -73,9 +104,9 @@ class WholeLines(Answering):
     """
 
     def __init__(self, file: TextIO, name: str = "stdout") -> None:
+        super().__init__("lines")
         self.file, self.name = file, name
         self._busy = False
-        self._caught = 0
 
     def write(self, lines: Sequence[str]) -> None:
         """Write lines, all of them, at once."""
@@ -85,19 +116,11 @@ class WholeLines(Answering):
             self.file.flush()
         finally:
             self._busy = False
-        if self._caught:
-            self._stop(self._caught)
+        self.heed()
 
-    def catch(self, number: int, frame: FrameType | None) -> None:
-        if self._busy:
-            self._caught = number
-        else:
-            self._stop(number)
-
-    def _stop(self, number: int) -> None:
-        if number == signal.SIGTERM:
-            raise Terminated("terminated; what was written is whole lines")
-        raise KeyboardInterrupt
+    def heed(self) -> None:
+        if not self._busy:
+            super().heed()
 
 
 @contextmanager

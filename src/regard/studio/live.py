@@ -82,11 +82,11 @@ def probes(run: Path) -> dict[str, Any] | None:
 async def stream(watch: Watch, ending: threading.Event) -> AsyncIterator[bytes]:
     """Events for as long as somebody listens and the server goes on.
 
-    >>> async def first():
-    ...     told = stream(Watch(Path("nowhere")), threading.Event())
-    ...     return [await anext(told), (await anext(told)).split(b"data")[0]]
-    >>> asyncio.run(first())
-    [b'retry: 1000\\n\\n', b'event: progress\\nid: -0\\n']
+    >>> from anyio.from_thread import start_blocking_portal
+    >>> told = stream(Watch(Path("nowhere")), threading.Event())
+    >>> with start_blocking_portal() as elsewhere:
+    ...     elsewhere.call(anext, told), elsewhere.call(anext, told).split(b"data")[0]
+    (b'retry: 1000\\n\\n', b'event: progress\\nid: -0\\n')
     """
     yield RETRY
     while not ending.is_set():

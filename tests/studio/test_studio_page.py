@@ -75,7 +75,7 @@ def test_fifty_numbers_of_any_tensor_are_the_models(page, server, folder, name):
     records = {r.name: r.data[0].numpy() for r in seen(folder, name).condensed().records}
     compared = 0
     go(page, server, f"#/t/{trace['id']}?tab=numbers")
-    for tensor in draw.sample(trace["tensors"], 10):
+    for tensor in draw.sample(trace["tensors"], min(14, len(trace["tensors"]))):
         page.get_by_label("Tensor", exact=True).select_option(tensor["name"])
         page.wait_for_selector(f".scroll[aria-label='{tensor['name']} as a table']")
         values = records[tensor["name"]]
@@ -92,7 +92,7 @@ def test_fifty_numbers_of_any_tensor_are_the_models(page, server, folder, name):
                 math.isnan(expected) if exact == "nan" else float(exact) == pytest.approx(expected, rel=1e-5, abs=1e-7)
             )
             compared += 1
-    assert compared >= 40
+    assert compared >= 50
 
 
 def test_explanations_compute_what_the_model_recorded(page, server):

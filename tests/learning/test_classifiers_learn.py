@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import pytest
 import torch
 
@@ -22,19 +24,12 @@ NOT, GOOD, BAD, PLAIN = 4, 5, 6, (7, 8, 9, 10)
 SMALL = TransformerConfig(layers=2, width=32, inner=64, heads=4, dropout=0.0, norm="pre")
 
 
-class Feed:
+class Feed(ABC):
     """Batches by number; a source of its own and an answer for it."""
 
-    def __init__(self, starts: bool = False) -> None:
-        self.starts = starts
-
-    def row(self, draw: torch.Generator) -> tuple[list[int], int]:
-        raise NotImplementedError
-
+    @abstractmethod
     def batch(self, number: int, rows: int = 64) -> Batch:
-        draw = torch.Generator().manual_seed(1000 + number)
-        texts, labels = zip(*(self.row(draw) for _ in range(rows)), strict=True)
-        return Batch(Tokens.of([[SOS, *text] if self.starts else text for text in texts]), torch.tensor(labels))
+        """Rows that hang on the number alone."""
 
     def stream(self, position):
         number = (position or {"batch": 0})["batch"]
@@ -49,11 +44,27 @@ class Feed:
         return 10
 
 
+class Texts(Feed):
+    """Sources that are words."""
+
+    def __init__(self, starts: bool = False) -> None:
+        self.starts = starts
+
+    @abstractmethod
+    def row(self, draw: torch.Generator) -> tuple[list[int], int]:
+        """A text, and its label."""
+
+    def batch(self, number: int, rows: int = 64) -> Batch:
+        draw = torch.Generator().manual_seed(1000 + number)
+        texts, labels = zip(*(self.row(draw) for _ in range(rows)), strict=True)
+        return Batch(Tokens.of([[SOS, *text] if self.starts else text for text in texts]), torch.tensor(labels))
+
+
 def some(draw: torch.Generator, low: int, high: int) -> int:
     return int(torch.randint(low, high, (1,), generator=draw))
 
 
-class Negated(Feed):
+class Negated(Texts):
     """Good or bad, unless "not" stands just before: words alone do not tell."""
 
     def row(self, draw):
@@ -66,7 +77,7 @@ class Negated(Feed):
         return text, good ^ negated
 
 
-class First(Feed):
+class First(Texts):
     """The first word decides, however long the text is: a state must carry it to the end."""
 
     def row(self, draw):
@@ -74,7 +85,7 @@ class First(Feed):
         return [GOOD if good else BAD, *(PLAIN[some(draw, 0, 4)] for _ in range(some(draw, 4, 12)))], good
 
 
-class Words_(Feed):
+class Words_(Texts):
     """More good words than bad ones."""
 
     def row(self, draw):

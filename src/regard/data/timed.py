@@ -161,9 +161,8 @@ class Weather:
 
     @property
     def wanted(self) -> Wanted:
-        return Wanted(
-            columns=self.columns, known=self.known, calendar=self.calendar, gaps="carry"
-        )  # an hour is missing where summer time begins
+        # an hour is missing where summer time begins
+        return Wanted(columns=self.columns, known=self.known, calendar=self.calendar, gaps="carry")
 
     def splits(self) -> tuple[str, ...]:
         """train and valid, and test if there is one."""

@@ -112,6 +112,18 @@ def ahead(windows: Windows, origins: np.ndarray) -> np.ndarray:
     return windows.values[origins[:, None] + np.arange(windows.task.horizon)]
 
 
+def ridge(squares: np.ndarray, products: np.ndarray) -> dict[float, np.ndarray]:
+    """The weights for each strength, from X^T X and X^T Y; the last column of X is the 1 that is not held back.
+
+    >>> x = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]])
+    >>> ridge(x.T @ x, x.T @ (3 * x[:, :1] + 5))[0.001].round(2).tolist()
+    [[3.0], [5.0]]
+    """
+    held = np.eye(len(squares))
+    held[-1, -1] = 0.0
+    return {strength: np.linalg.solve(squares + strength * held, products) for strength in STRENGTHS}
+
+
 def levels(windows: Windows, origins: np.ndarray) -> np.ndarray:
     """(N, 1, C): what windows are measured from.
 
@@ -147,10 +159,7 @@ def _solved(windows: Windows, reads: np.ndarray, said: np.ndarray | None = None)
     x = inputs(windows, windows.origins, reads)
     y = ahead(windows, windows.origins) - levels(windows, windows.origins)
     y = y[..., reads if said is None else said].reshape(len(x), -1)
-    squares, products = x.T @ x, x.T @ y
-    held = np.eye(len(squares))
-    held[-1, -1] = 0.0  # what is added is not held back
-    return {strength: np.linalg.solve(squares + strength * held, products) for strength in STRENGTHS}
+    return ridge(x.T @ x, x.T @ y)
 
 
 def _of_column(weights: np.ndarray, column: int, columns: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Where a forecaster starts: as the best straight line, so that the network learns only what a line cannot tell.
 
-What stands beside the network is linear in the weights of the head, so its best start is solved for, not stepped to
-(ridge, Hoerl and Kennard 1970). How strongly weights are held back is chosen on validation. The network starts hushed.
+What stands beside the network is linear in the weights of the head, so its best start is solved for, not stepped to.
+How strongly weights are held back is chosen on validation. The network starts hushed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.models.forecaster import Forecaster
-from regard.tasks.baselines import STRENGTHS
+from regard.tasks.baselines import ridge
 from regard.tasks.windows import Windows
 
 WIDEST = 4096
@@ -48,9 +48,7 @@ def straighten(model: Forecaster, train: Windows, valid: Windows) -> None:
     for x_BN, y_BA in _rows(model, train):
         gram += x_BN.T @ x_BN
         reached += x_BN.T @ y_BA
-    held = torch.eye(width + 1).double()
-    held[-1, -1] = 0  # what is added is free
-    lines = [torch.linalg.solve(gram + strength * held, reached) for strength in STRENGTHS]
+    lines = [torch.from_numpy(line) for line in ridge(gram.numpy(), reached.numpy()).values()]
     off = torch.zeros(len(lines), model.shape.answers).double()
     count = 0
     for x_BN, y_BA in _rows(model, valid):

@@ -101,7 +101,7 @@ class Windows:
     def units(self, rows: np.ndarray) -> torch.Tensor:
         """(B, answers): what each wanted number of some windows is counted in, in deviations of training."""
         origins, columns = self.origins[rows // self.apart], rows % self.apart
-        unit_B1C = self.source(origins, columns)[1].unit
+        unit_B1C = self.unit(self.taken(origins[:, None] + np.arange(-self.task.window, 0), columns))
         return torch.from_numpy(np.repeat(unit_B1C, self.task.horizon, 1).reshape(len(rows), -1).astype(np.float32))
 
     def source(self, origins: np.ndarray, columns: np.ndarray) -> tuple[Tokens, Measure]:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from regard.decode.beam import Beam, power, wu
 from regard.decode.constraints import Constrained, Constraints
+from regard.decode.greedy import screened
 from regard.decode.hypothesis import Hypothesis, Strategy, collect
 from regard.decode.loop import decode
 from regard.decode.rules import Rule, forced, min_length, min_p, no_repeat, repetition, temperature, top_k, top_p
@@ -144,13 +145,15 @@ def search(
     2
     """
     if not exact:
-        return collect(decode(model, source, prompt, strategy, limits_B, numbers_B), strategy.n_best)
+        found = screened(model, source, prompt, strategy, limits_B)
+        if found is None:
+            found = collect(decode(model, source, prompt, strategy, limits_B, numbers_B), strategy.n_best)
+        return found
     found = []
     for i in range(len(prompt)):
         row = torch.tensor([i], device=prompt.data.device)
         number = row if numbers_B is None else numbers_B[row]
-        choices = decode(model, alone(source, row), alone(prompt, row), strategy, limits_B[row], number)
-        found += collect(choices, strategy.n_best)
+        found += search(model, alone(source, row), alone(prompt, row), strategy, limits_B[row], numbers_B=number)
     return found
 
 

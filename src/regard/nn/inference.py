@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.nn.positions import Sinusoids
+from regard.nn.screen import Screen
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -69,6 +70,7 @@ class ReadyLinear(nn.Module):
         self.inputs, self.wide = linear.in_features, linear.out_features > 4 * linear.in_features
         self.single: Tensor | None = None if self.wide else self.weight
         self.packed: Tensor | None = None
+        self._screen: Screen | None = None
         self.eval()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -79,6 +81,13 @@ class ReadyLinear(nn.Module):
         if self.packed is None:
             self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, None)
         return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
+
+    @property
+    def screen(self) -> Screen | None:
+        """What finds the largest of its outputs sooner; None where nothing does."""
+        if self._screen is None and self.bias is None and Screen.serves(self.weight):
+            self._screen = Screen(self.weight)
+        return self._screen
 
     def extra_repr(self) -> str:
         return f"in_features={self.weight.shape[1]}, out_features={self.weight.shape[0]}"

@@ -294,6 +294,8 @@ def test_look_shows_what_the_label_hung_on(say: Say, critic: Path, trained: Path
     ):
         refused = say("look", critic, "so great", "--view", "saliency", *arguments)
         assert refused.code == 2 and message in refused.err
+    refused = say("look", critic, "so great", "--view", "gradients")
+    assert refused.code == 2 and "trained to classify; look at --view saliency or --view states" in refused.err
     refused = say("look", trained, "je suis", "--view", "saliency")
     assert refused.code == 2
     assert (

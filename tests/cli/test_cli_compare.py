@@ -59,31 +59,65 @@ def test_a_family_is_trained_and_compared_and_the_same_command_only_compares_aga
     heard = say("compare", "runs/family/lstm", "runs/family/transformer", "--", "je suis étudiant")
     assert heard.code == 0
     assert "lstm: " in heard.out and "no attention" in heard.out and "decoder.layers.0.cross.weights" in heard.out
+    assert say("compare", "runs/family", "--", "je suis étudiant").out == heard.out
+    assert say("compare", family, "--", "je suis étudiant").out == heard.out
     drawn = say("compare", "runs/family/lstm", "runs/family/transformer", "-o", "a.svg", "--", "je suis")
     assert drawn.out == "a.svg\n" and Path("a.svg").read_text(encoding="utf-8").startswith("<svg")
     found = say("compare", "runs/family/lstm", "runs/family/transformer", "--json", "--", "je suis")
     assert [row["attention"] is None for row in json.loads(found.out)] == [True, False]
+    kept = say("compare", "runs/family/lstm", "runs/family/transformer", "--out", "here/there")
+    assert kept.code == 0 and kept.out == told.out
+    for name in ("compare.json", "compare.md", "lengths.svg"):
+        assert Path("here/there", name).read_text(encoding="utf-8") == Path("runs/family", name).read_text("utf-8")
+    refused = say("compare", family, "seed=7")
+    assert refused.code == 2 and "or remove runs/family to train anew" in refused.err and "--fresh" not in refused.err
+    twice = say("compare", "runs/family/lstm", "runs/../runs/family/lstm")
+    assert (twice.code, twice.err) == (
+        2, "error: runs/../runs/family/lstm is given twice; a model is compared with others\n")  # fmt: skip
 
 
-def test_a_member_that_diverges_is_told_in_the_table(family, say):
-    family.write_text(FAMILY + '[family.lstm.train.schedule]\nkind = "constant"\nlr = 1e38\n', encoding="utf-8")
+WILD = '[family.lstm.train.schedule]\nkind = "constant"\nlr = 1e38\n'
+
+
+def test_a_member_that_diverges_is_told_when_it_does_and_under_the_table(family, say):
+    family.write_text(FAMILY + WILD, encoding="utf-8")
     told = say("compare", family)
     assert told.code == 0
     lines = {line.split()[0]: line for line in told.out.splitlines()[1:3]}
-    assert "no score: loss became NaN at step " in lines["lstm"]
-    assert lines["transformer"].endswith("the best")
+    assert lines["lstm"].endswith("no score") and lines["transformer"].endswith("the best")
+    assert "\nlstm: loss became NaN at step " in told.out
+    assert 0 < told.err.index(" lstm has no score: loss became NaN at step ") < told.err.index("\n transformer\n")
     assert say("compare", family).out == told.out
+    left = say("compare", family, "--", "je suis")
+    assert (left.code, left.err) == (2, " runs/family/lstm is left out: it has no checkpoint\n"
+                                     "error: a comparison needs at least two models; 1 was given\n")  # fmt: skip
+
+
+def test_a_family_of_which_all_diverge_has_its_table_and_the_code_of_divergence(family, say):
+    family.write_text(FAMILY + WILD + WILD.replace("lstm", "transformer"), encoding="utf-8")
+    told = say("compare", family, "-q")
+    assert (told.code, told.err) == (5, "error: no model has a score: all 2 diverged\n")
+    assert [line.split()[0] for line in told.out.splitlines()[1:3]] == ["lstm", "transformer"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["runs/none"], 2, "a comparison needs at least two models; 1 was given"),
-        (["runs/none", "runs/other"], 3, "runs/none is not a run: there is no such directory"),
+        (["."], 2, "a comparison needs at least two models; 1 was given"),
+        (["runs/none", "runs/other"], 3,
+         "runs/none is not a run: there is no such directory; a text goes after --"),
+        ([".", "je suis"], 3, "je suis is not a run: there is no such directory; a text goes after --"),
+        (["family.toml", "--", "je suis"], 3,
+         "runs/family has no trained model; train them first: regard compare family.toml"),
+        (["runs/a", "runs/b", "seed=7"], 2,
+         "seed=7: a setting is for the recipe of a family, and none is given; a text goes after --"),
+        (["runs/a", "runs/b", "--out", "here", "--", "x"], 2,
+         "--out here: what models make of a text is saved with -o FILE"),
         (["none.toml"], 66, "cannot open the recipe none.toml: No such file or directory"),
         (["runs/a", "runs/b", "--", " "], 4, "the text is empty; there is nothing to compare"),
         (["runs/a", "runs/b", "-o", "a.png", "--", "x"], 2,
-         "-o a.png: a text after -- can be drawn into a file that ends in .svg or .json"),
+         "-o a.png: a text after -- can be drawn into a file that ends in .svg or .json; a table is saved with "
+         "--out FOLDER"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_compared_is_told(family, say, arguments, code, message):

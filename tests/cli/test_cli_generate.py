@@ -109,7 +109,7 @@ def test_it_writes_while_it_thinks(start: Say, writer: Path) -> None:
         (["The", "-i", "prompt.txt"], 2, "give either a prompt or -i, not both"),
         (["-i", "none.txt"], 66, "none.txt: there is no such file"),
         (["The", "--top-p", "0"], 2, "top_p = 0.0 must be above 0 and at most 1"),
-        (["The", "--temperature", "-1"], 2, "temperature = -1.0 must be above 0"),
+        (["The", "--temperature", "-1"], 2, "temperature = -1.0 must be at least 0, which takes the likeliest"),
     ],
 )  # fmt: skip
 def test_a_bad_request_is_told(arguments: list[str], code: int, message: str, say: Say, writer: Path) -> None:
@@ -142,6 +142,8 @@ def test_a_run_of_another_job_is_told_its_verb(say: Say, writer: Path, trained: 
          'model.kind = "transformer" reads a source, and what is generated has none; use rnnlm or gpt'),
         (["model={kind = \"gpt\", longest = 8, width = 16, heads = 2}"], 2,
          "task.window = 16 is more than the 8 places of model.longest; make them equal"),
+        (["model.condition=every"], 2, 'model.condition = "every" waits for a vector to go on from, and what is '
+         'generated goes on from its prompt alone; use "none"'),
         (["text.kind=bpe", "text.dropout=0.1"], 2,
          "text.dropout = 0.1: a running text is cut into tokens once and for all; set it to 0"),
         (["train.select=bleu"], 2, "train.select: expected one of loss, ppl, bits, got 'bleu'"),
@@ -168,6 +170,42 @@ def test_eval_tells_perplexity_and_bits_a_character(say: Say, writer: Path, tmp_
     (tmp_path / "other.txt").write_text("The sea blew west.\n" * 9)
     assert json.loads(say("eval", writer, "--data", tmp_path / "other.txt", "--json").out)["scores"][1]["value"] > 0
     assert say("eval", writer, "--min", "bits=0.001").code == 6
+
+
+def test_the_interval_of_a_score_rests_on_every_window_of_every_stream(say: Say, writer: Path) -> None:
+    scored = len(BOOK) - int(len(BOOK) * 0.9) - 1
+    said = say("eval", writer).out
+    windows = int(said.splitlines()[0].rpartition(", ")[2].removesuffix(" windows"))
+    assert scored / 16 <= windows <= scored / 16 + 16  # at most one more for each of the 16 streams
+
+
+def test_what_a_model_cannot_read_is_told_with_its_score(say: Say, writer: Path, tmp_path: Path) -> None:
+    (tmp_path / "hearts.txt").write_text("The ♥ blew west.\n" * 9, encoding="utf-8")
+    said = say("eval", writer, "--data", tmp_path / "hearts.txt")
+    assert said.code == 0
+    assert said.out.splitlines()[-1] == "9 of 153 characters are unknown to this model; each is scored as <UNK>"
+    assert json.loads(say("eval", writer, "--data", tmp_path / "hearts.txt", "--json").out)["detail"] == {"unknown": 9}
+    assert "unknown" not in say("eval", writer).out
+
+
+def test_a_text_of_which_nothing_can_be_read_has_no_score(say: Say, writer: Path, tmp_path: Path) -> None:
+    (tmp_path / "greek.txt").write_text("αβγ δε\n" * 9, encoding="utf-8")
+    said = say("eval", writer, "--data", tmp_path / "greek.txt")
+    assert (said.code, said.out) == (4, "")
+    assert "45 of 63 characters are unknown to this model, and not one letter or digit is known" in said.err
+
+
+def test_what_chooses_among_tokens_is_refused_where_numbers_are_written(say: Say, tmp_path: Path) -> None:
+    (tmp_path / "wave.txt").write_text("".join(f"{i % 7}\n" for i in range(900)))
+    wave = f'data={{kind = "numbers", train = "{tmp_path}/wave.txt"}}'
+    run = trained_in(tmp_path, wave, "train.steps=2", "train.every=2")
+    assert say("generate", run, "3", "--length", 2, "--temperature", 0).code == 0
+    for flag, told in (("--top-k", "top_k = 1"), ("--top-p", "top_p = 0.5")):
+        said = say("generate", run, "3", flag, told.rpartition(" ")[2])
+        assert (said.code, said.out) == (2, "")
+        assert f"{told} chooses among tokens, and this model writes numbers; leave it out" in said.err
+    said = say("train", tmp_path / "writer.toml", "--out", tmp_path / "other", wave, "decode.repetition=1.2")
+    assert said.code == 2 and "repetition = 1.2 chooses among tokens" in said.err
 
 
 def test_samples_of_what_it_writes_are_kept(writer: Path, namer: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import regard
 from regard.cli import invoke
+from regard.jobs.translate import TranslationModel
 
 BOOK = "".join(f"The wind blew {word}, and the sea said nothing.\n" for word in ("north", "south", "east", "west") * 40)
 WRITER = """
@@ -101,6 +102,36 @@ def test_several_models_trained_and_not_are_one_picture(writer, other, say, tmp_
     assert say(*arguments).out.count("each step further back") == 4
 
 
+def test_models_are_asked_for_the_same_words_and_the_picture_says_which(trained, say, tmp_path, monkeypatch):
+    monkeypatch.setattr(TranslationModel, "answer", lambda model, text: "I am")  # of itself it says nothing yet
+    earlier = min((trained / "checkpoints").iterdir())
+    arguments = ("look", trained, "je suis", "--view", "gradients", "--against", earlier)
+    data = json.loads(say(*arguments, "--json").out)
+    model, other = regard.load(trained), regard.load(earlier)
+    assert model.step != other.step and data["wanted"] == "I am"
+    for curve, one in zip(data["curves"], (model, other), strict=True):
+        reading = one.reading("je suis", "I am")
+        assert "".join(reading.words["target"][0]) == "<SOS> I am<EOS>"
+        assert curve == reading.gradients(one.module).decay(curve["label"]).to_dict()
+    assert "wanted of all: I am" in say(*arguments).out.splitlines()
+    say(*arguments, "-o", tmp_path / "a.svg")
+    assert "; wanted of all: I am<" in (tmp_path / "a.svg").read_text(encoding="utf-8")
+
+
+def test_models_that_cannot_be_compared_are_not_one_picture(trained, writer, say):
+    told = say("look", trained, "je suis", "--view", "gradients", "--against", writer)
+    assert (told.code, told.out) == (3, "")
+    assert told.err.endswith(
+        f"error: {trained} was trained to translate and {writer} to generate; only models of one task can be compared\n"
+    )
+
+
+def test_what_the_decoder_begins_from_is_a_state(writer, say):
+    data = json.loads(say("look", writer, "The sea", "--view", "states", "--name", "start", "--json").out)
+    assert data["name"] == "decoder.stack.layers.0.start" and data["tokens"] == ["(start)"]
+    assert data["values"] == [[0.0] * 12]
+
+
 def test_looking_changes_no_weight(writer, say):
     before = {n: w.clone() for n, w in regard.load(writer).module.state_dict().items()}
     say("look", writer, "The sea", "--view", "gradients", "--against", "initial")
@@ -137,7 +168,10 @@ def test_all_of_a_pass_is_written_as_one_page(writer, trained, say, tmp_path):
     assert say("look", writer, "The sea", "-o", path).code == 0  # no attention to look at, and still a page
     header = json.loads(path.read_text(encoding="utf-8").split('id="trace-header">')[1].split("</script>")[0])
     assert [word["token"] for word in header["sequences"]["read"]] == list("The sea")
-    assert all("read" in tensor["sides"].values() for tensor in header["tensors"])
+    placed = [tensor for tensor in header["tensors"] if tensor["axes"] != ["width"]]
+    assert all("read" in tensor["sides"].values() for tensor in placed)
+    begun = [tensor["name"] for tensor in header["tensors"] if tensor not in placed]
+    assert begun == [f"decoder.stack.layers.0.{name}" for name in ("start", "start_cell")]
 
 
 def test_a_page_has_the_gradients_that_it_cannot_ask_for(writer, say, tmp_path):
@@ -184,7 +218,7 @@ def test_everything_that_was_seen_can_be_kept(writer, say, tmp_path):
         (
             [],
             3,
-            "no attention was recorded, only 4 other names; a model that has none, such as one of recurrent layers, "
+            "no attention was recorded, only 6 other names; a model that has none, such as one of recurrent layers, "
             "shows its states: states(), or --view states",
         ),
     ],

@@ -128,3 +128,18 @@ def test_a_cache_that_cannot_be_written_is_told_with_what_to_do(say, monkeypatch
     assert told.code == 0
     assert "not  cache" in told.out and "Not a directory; set REGARD_CACHE to a folder of your own" in told.out
     assert "no index (pip is set to no-index)" in told.out
+
+
+def test_presets_are_explained_with_their_paper_and_their_size(say):
+    told = say("config", "explain", "model.preset")
+    assert told.code == 0
+    assert "rnnsearch-50      Bahdanau et al. 2015" in told.out and "80,418,000 parameters" in told.out
+    rows = json.loads(say("config", "explain", "model.preset", "--json").out)
+    assert {"name": "gpt-2", "parameters": 124439808}.items() <= next(r for r in rows if r["name"] == "gpt-2").items()
+
+
+def test_a_preset_of_another_kind_is_refused_by_name(say):
+    Path("a.toml").write_text("[data]\nkind = 'phrases'\n[model]\nkind = 'seq2seq'\n")
+    told = say("config", "show", "a.toml", "model.preset=rnnsearch-50")
+    said = 'model.preset = "rnnsearch-50" is a rnnsearch, and model.kind says seq2seq; leave one of them out'
+    assert (told.code, told.err) == (2, f"error: {said}\n")

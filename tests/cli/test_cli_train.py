@@ -32,6 +32,12 @@ def test_training_shows_data_model_speed_and_a_row_for_each_validation(tiny, say
     assert events.count("validated") == 3
 
 
+def test_sentences_that_a_recipe_names_are_shown_under_each_validation(tiny, say):
+    told = say("train", tiny, "task.tried=['je suis étudiant', 'il mange']")
+    lines = [line for line in told.err.splitlines() if line.startswith("    ")]
+    assert [line.split(" -> ")[0].strip() for line in lines] == ["je suis étudiant", "il mange"] * 3
+
+
 def test_the_same_command_again_goes_on_and_more_steps_may_be_asked_for(tiny, say):
     assert say("train", tiny, "-q").err == ""
     told = say("train", tiny, "train.steps=40", "--json")

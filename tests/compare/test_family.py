@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
-from regard.compare import Comparison
+from regard.compare import Comparison, lined_up
 from regard.compare.family import outcome
 from regard.compare.widths import counted
 from regard.errors import ConfigError, Interrupted
+from regard.jobs import Recipe
+from regard.models.base import parameters
 from regard.run import Run, load
 
 SHARED = [
@@ -128,8 +131,44 @@ def test_a_larger_budget_and_a_mended_member_are_gone_on_with(tmp_path):
 
 def test_going_on_with_another_recipe_is_refused_for_finished_members_too(tmp_path):
     read(GRU, TRANSFORMER).train(tmp_path, teach, silent)
-    with pytest.raises(ConfigError, match=r"model\.width was 8, is 16"):
-        read(GRU.replace("width = 8", "width = 16"), TRANSFORMER).train(tmp_path, teach, silent)
+    wider = read(GRU.replace("width = 8", "width = 16"), TRANSFORMER)
+    for changed, settings, removed in (
+        (f"{tmp_path}/gru", "model.width was 8, is 16", f"{tmp_path}/gru"),
+        (f"{tmp_path}/gru, {tmp_path}/transformer", "seed was 1, is 7", str(tmp_path)),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            (wider if "width" in settings else read(GRU, TRANSFORMER, "seed=7")).train(tmp_path, teach, silent)
+        assert str(caught.value).startswith(
+            f"{changed}: started with another recipe: {settings}. Use --out for a new family, or remove {removed} to "
+            "train anew (what goes on may change train.epochs, "
+        )
+        assert "--fresh" not in str(caught.value)
+
+
+def test_a_member_that_cannot_be_built_is_named_before_anything_is_trained(tmp_path):
+    encoder = "{kind = 'transformer', layers = 1, width = 24, heads = 3, inner = 24}"  # a multiple of 24 ...
+    decoder = "{kind = 'luong', layers = 1, width = 24, score = 'cosine'}"  # ... never meets one of 8 that is smaller
+    late = f"family.late={{kind = 'mixed', encoder = {encoder}, decoder = {decoder}}}"
+    taught = []
+    with pytest.raises(ConfigError, match=r"^family\.late: ") as caught:
+        read(GRU, late, "budget={parameters = 9000, tolerance = 0.5}").train(
+            tmp_path, lambda recipe, path: taught.append(path), silent
+        )
+    assert "cosine" in str(caught.value)
+    assert taught == []
+
+
+def test_members_with_a_budget_of_minutes_are_measured_and_trained_once(tmp_path):
+    shared = [setting for setting in SHARED if not setting.startswith("train.steps")]
+    family = Comparison.read(None, [*shared, "train.minutes=0.001", GRU, TRANSFORMER])
+    again = []
+    assert family.train(tmp_path) == {}
+    steps = {name: load(tmp_path / name).step for name in ("gru", "transformer")}
+    assert min(steps.values()) >= 1
+    assert family.train(tmp_path, lambda recipe, path: again.append(path)) == {}
+    assert again == []
+    table = lined_up({name: tmp_path / name for name in steps})
+    assert {row.name: row.step for row in table.rows} == steps
 
 
 def test_a_budget_of_parameters_makes_all_members_about_equally_large(tmp_path):
@@ -150,6 +189,15 @@ def test_a_budget_of_parameters_that_no_width_reaches_is_told(tmp_path):
         comparison.settled(tmp_path)
     assert str(caught.value).startswith("family.gru: no width gives 1,000 parameters within 1 %; the nearest is ")
     assert str(caught.value).endswith("; change budget.parameters, or the model's layers")
+
+
+def test_a_forecaster_that_begins_as_a_line_through_its_data_is_counted_too(tmp_path):
+    rows = [f"{20 + math.sin(i / 3):.4f}" for i in range(200)]
+    (tmp_path / "load.csv").write_text("\n".join(["load", *rows]) + "\n", encoding="utf-8")
+    data = [f"data={{kind = 'csv', train = '{tmp_path}/load.csv'}}", "task={kind = 'forecast', window = 12}"]
+    recipe = Recipe.read(None, [*data, "task.horizon=4", "model={kind = 'mlp', width = 8}", "train.tokens=96"])
+    Run(tmp_path / "run").prepare(recipe)
+    assert counted(recipe, tmp_path / "run") == parameters(Run(tmp_path / "run").parts(recipe)[0])
 
 
 def test_the_recipes_that_are_shipped_can_be_read(monkeypatch):

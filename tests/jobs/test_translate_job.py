@@ -8,6 +8,7 @@ import pytest
 
 from regard.errors import ConfigError
 from regard.jobs import Asked, Recipe
+from regard.lessons.proverbs import SPANISH
 from regard.run import Run, load
 from regard.train.events import Validated
 
@@ -38,6 +39,25 @@ def test_validation_compares_with_the_references_as_they_came(files, tmp_path):
     (validated,) = (event for event in events if isinstance(event, Validated))
     wanted = [PAIRS[i] for i in (0, 20, 40)]
     assert [(row["source"], row["reference"]) for row in validated.samples] == wanted
+
+
+@pytest.mark.parametrize("scored", [0, 2])
+def test_sentences_of_ones_own_are_translated_at_each_validation(files, tmp_path, scored):
+    tried = ["Le CHAT numéro 7 mange", ""]
+    events = []
+    settings = [*files, *SMALL[:3], f"task={{scored = {scored}, samples = 1, tried = {tried}}}"]
+    Run(tmp_path / "run").train(Recipe.read(None, settings), listeners=[events.append])
+    (validated,) = (event for event in events if isinstance(event, Validated))
+    found = [row for row in validated.samples if "tried" in row]
+    assert [row["tried"] for row in found] == tried
+    model = load(tmp_path / "run")
+    assert [row["output"] for row in found] == model.translate(tried, beam=1)
+    assert len(validated.samples) == len(found) + min(scored, 1)
+
+
+def test_the_spanish_recipe_tries_the_four_proverbs_of_the_lecture():
+    recipe = Recipe.read(Path(__file__).parents[2] / "recipes/translate/es-en.toml")
+    assert list(recipe.task.tried) == SPANISH
 
 
 @pytest.mark.parametrize(("lowercase", "case"), [("true", "case:lc"), ("false", "case:mixed")])

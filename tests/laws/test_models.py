@@ -6,6 +6,9 @@ import pytest
 import torch
 
 from regard.loss import projected
+from regard.models.rnnsearch import GatedUnit
+from regard.nn.bridge import Bridge, Handover
+from regard.nn.recurrent import Recurrent
 from regard.sequence import Tokens
 from regard.trace import record
 from zoo import RAGGED, TARGET, ZOO, D, V, alone, build, nothing, words
@@ -93,6 +96,50 @@ def test_a_replaced_value_is_the_one_the_model_goes_on_with(animal):
     with record(model, replace={"decoder.features": torch.zeros_like}) as trace:
         assert model(source, TARGET).abs().max() == 0
     assert trace.find("decoder.features")[0].data.abs().max() == 0
+
+
+@torch.no_grad()
+def test_a_recurrent_decoder_shows_what_each_layer_begins_from_and_goes_on_from_what_is_put_there(animal):
+    model, source = animal
+    with record(model) as trace:
+        plain = model(source, TARGET)
+    layers = [name for name, part in model.named_modules() if isinstance(part, Recurrent | GatedUnit)]
+    begun = {r.name: r for r in trace.records if r.scene.get("begins")}
+    assert {f"{name}.start" for name in layers if name.startswith("decoder")} == {
+        name for name in begun if name.endswith(".start")
+    }
+    for name, shown in begun.items():
+        assert shown.axes == ("batch", "width") and len(shown.data) == 3
+        with record(model, replace={name: lambda t: t + 1}):
+            assert not torch.allclose(model(source, TARGET)[:, 0], plain[:, 0]), name
+
+
+@torch.no_grad()
+def test_a_recurrent_decoder_that_knows_its_source_shows_it_in_one_vector(animal):
+    model, source = animal
+    with record(model) as trace:
+        model(source, TARGET)
+    names = [r.name for r in trace.records if r.scene.get("begins") and r.name.endswith("context")]
+    bridged = isinstance(getattr(model.decoder, "bridge", None), Bridge | Handover)
+    assert ("decoder.bridge.context" in names) == bridged
+    assert ("decoder.context" in names) == bool(getattr(model.decoder, "every", False))
+
+
+@pytest.mark.parametrize("name", ["luong", "luong-dot", "convolution-luong"])
+@torch.no_grad()
+def test_an_attentional_vector_that_is_replaced_is_fed_to_the_next_step(name):
+    model, source, seen = build(name), ZOO[name].source(), []
+
+    def first(attended):
+        seen.append(attended)
+        return attended + 1 if len(seen) == 1 else attended
+
+    plain = model(source, TARGET)
+    with record(model, replace={"decoder.attended": first}):
+        other = model(source, TARGET)
+    assert len(seen) == 5
+    torch.testing.assert_close(other[:, 0], plain[:, 0] + 1, **close)
+    assert not torch.allclose(other[:, 1], plain[:, 1])
 
 
 @torch.no_grad()

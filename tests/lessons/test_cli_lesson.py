@@ -7,7 +7,10 @@ import sys
 import pytest
 
 from regard.cli import invoke
+from regard.jobs import Recipe
 from regard.lessons import CONTENTS, Lesson
+from regard.lessons.trained import COMMON, PHRASES
+from regard.run import Run
 
 
 @pytest.fixture
@@ -91,6 +94,17 @@ def test_a_model_of_another_kind_or_an_unknown_word_is_told(say, runs):
     assert (code, err) == (2, 'error: word: expected a word of both sentences, and "he" is not in first\n')
 
 
+def test_a_run_that_attends_to_nothing_is_named_with_what_the_lesson_needs(say, runs, tmp_path):
+    settings = (*COMMON, *PHRASES, "data.count=200", "text.size=200", "model.kind=seq2seq", "model.width=8")
+    Run(tmp_path / "blind").train(Recipe.read(None, [*settings, "train.steps=1", "train.schedule.warmup=1"]))
+    code, out, err = say("evolution-of-attention", "--models", str(tmp_path / "blind"), runs["transformer"])
+    assert (code, out) == (3, "")
+    assert err == (
+        f"error: {tmp_path / 'blind'} is a model of the kind seq2seq, whose decoder does not attend to its source; "
+        "this lesson needs one that does, such as rnnsearch, luong or transformer\n"
+    )
+
+
 @pytest.mark.parametrize(("arguments", "told"), [
     (["rn"], 'there is no lesson "rn"; did you mean "rnn"?'),
     (["xyz"], f'there is no lesson "xyz"; there are {", ".join(CONTENTS)}'),
@@ -104,7 +118,7 @@ def test_a_model_of_another_kind_or_an_unknown_word_is_told(say, runs):
     (["rnn", "x=1e999,0"], "x: expected numbers from -1,000,000 to 1,000,000, got inf"),
     (["bptt", f"window=1{'0' * 400}"], f"window: expected numbers from 1 to 4,096, got 1{'0' * 38}…"),
     (["rnn", "f=sigmoid"], "f: expected one of relu, tanh, got 'sigmoid'"),
-    (["rnn", "w=1"], 'there is no input "w"; there are U, V, W, h, x, b, f'),
+    (["rnn", "w=1"], 'there is no input "w"; there are U, V, W, h, x, b, f, b_o, g'),
     (["rnn", "x"], '"x" is not an input; write name=value, such as x=1,0'),
     (["rnn", "--step", "9"], '--step: the lesson "rnn" has the steps 1 to 5, got 9'),
     (["rnn", "--models", "a", "b"], '--models is for the lesson "evolution-of-attention", not for "rnn"'),

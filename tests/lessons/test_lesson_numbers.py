@@ -7,6 +7,9 @@ import pytest
 
 import regard
 from regard.lessons import CONTENTS, teach
+from regard.lessons.lesson import Value
+from regard.lessons.pictures import curves
+from regard.lessons.terminal import text
 
 
 def close(*numbers):
@@ -25,6 +28,14 @@ def test_the_rnn_cell_of_the_lecture(taught):
 def test_the_rnn_cell_with_tanh_and_with_another_input(taught):
     assert number(taught, "rnn", "h_new", f="tanh") == close(0.7616, 0.0, 0.0)
     assert number(taught, "rnn", "o", x=[2, 0]) == 2.0
+
+
+def test_the_output_of_the_rnn_cell_has_a_bias_a_bend_and_as_many_numbers_as_w_has_rows(taught):
+    assert number(taught, "rnn", "o", b_o=[0.5]) == 1.5
+    assert number(taught, "rnn", "o", g="tanh") == pytest.approx(math.tanh(1))
+    two = {"W": [[1, 0, -1], [0, 2, 0]], "b_o": [0, 1]}
+    assert number(taught, "rnn", "o", **two) == [1.0, 1.0]
+    assert number(taught, "rnn", "o", **two, g="softmax", x=[2, 0]) == close(1 / (1 + 1 / math.e), 1 / (1 + math.e))
 
 
 def test_scaled_dot_product_attention_of_the_lecture(taught):
@@ -117,10 +128,39 @@ def test_a_gradient_fades_like_a_power_of_the_spectral_radius(taught):
     assert rates[0] < rates[1] < rates[2] < 1
 
 
+def test_at_a_radius_of_1_a_gradient_stays_and_is_drawn_level(taught):
+    lesson = taught("gradients", radius=1, radii=[1, 1.005, 0.9, 1.1])
+    assert lesson.value("fading").data == pytest.approx([1.0] * 24)
+    assert lesson.value("fates").data == ["stays", "stays", "fades", "grows"]
+    (drawn,) = [line for line in text(lesson, 100, step=2).splitlines() if "1.0e+00 " in line and "axis" not in line]
+    bars = drawn.split()[1]
+    assert len(bars) == 24 and set(bars) == {"█"}
+
+
+@pytest.mark.parametrize(("numbers", "level"), [([1.0, 1.0 + 1e-15], True), ([3.0, 4.0], False), ([1.0, 9.0], False)])
+def test_a_logarithmic_axis_spans_a_factor_of_two_at_least(numbers, level):
+    bars, axis = (line.plain for line in curves(Value("g", [*numbers, numbers[0]], ("step",), look="log"), 80))
+    low, high = (float(number) for number in axis.rpartition("from ")[2].split(" to "))
+    assert high / low >= 1.95 and low <= numbers[0] * 1.05 and high >= numbers[1] * 0.95
+    assert (len(set(bars.split()[1])) == 1) == level
+
+
 def test_a_word_has_the_same_state_from_the_left_and_another_from_the_right(taught):
     lesson = taught("bidirectional")
     assert lesson.value("from_left").data == 0.0
     assert lesson.value("from_right").data > 1e-3
+
+
+def test_each_word_of_seq2seq_comes_with_the_state_that_it_was_said_by(taught):
+    lesson = taught("seq2seq")
+    states = [lesson.value(f"s_{t}").data for t in range(1, 8)]
+    assert all(len(state) == 12 for state in states) and len({tuple(state) for state in states}) == 7
+    assert [check.holds for check in lesson.checks if check.about.startswith("softmax(W s)")] == [True]
+
+
+def test_what_truncation_loses_is_not_called_a_loss(taught):
+    lost = taught("bptt").value("lost")
+    assert lost.data == pytest.approx(0.2155, abs=5e-5) and "loss" not in lost.sign
 
 
 def test_seq2seq_says_the_proverb_until_eos_and_something_else_without_its_context(taught):

@@ -110,3 +110,8 @@ def test_every_rule_begins_with_a_class_of_ours_and_needs_nothing_from_elsewhere
 def test_a_reader_who_hears_is_told_where_curves_begin_and_end():
     root = drawn(Curve("lstm", (0, 10), (1.0, 0.25)))
     assert root.find(f"{SVG}desc").text == "norm against distance. lstm: from 1 at 0 to 0.25 at 10."
+
+
+@pytest.mark.parametrize(("number", "ends"), [(0.0, (0, 1)), (0.25, (0, 1)), (7.0, (6.5, 7.5)), (-3.0, (-3.5, -2.5))])
+def test_one_number_alone_has_an_axis_that_does_not_go_below_zero_unless_it_does(number, ends):
+    assert Linear("BLEU").ends([number, number]) == ends

@@ -202,6 +202,20 @@ def test_the_cell_of_an_lstm_can_be_asked_for():
     assert view.name == "decoder.stack.layers.0.cell" and (view.norms[np.tril_indices(6)] > 0).all()
 
 
+def test_a_kind_that_both_sides_have_is_the_decoders():
+    view = gradients_through_time(zoo.build("seq2seq"), SOURCE, TARGET, zoo.words, "cell")
+    assert (view.name, view.side, view.norms.shape) == ("decoder.stack.layers.0.cell", "target", (6, 6))
+
+
+@pytest.mark.parametrize("name", ["seq2seq", "seq2seq-gru", "rnnsearch", "luong", "gnmt"])
+def test_every_loss_depends_on_what_the_decoder_begins_from(name):
+    view = gradients_through_time(
+        zoo.build(name), SOURCE, TARGET, zoo.words, "start", words={"target": [list("abcdefg")]}
+    )
+    assert view.columns == ["(start)"] and view.norms.shape == (6, 1) and (view.norms > 0).all()
+    assert view.distances[:, 0].tolist() == [1, 2, 3, 4, 5, 6]
+
+
 def test_a_source_that_is_read_backwards_stands_under_its_words():
     model = zoo._seq2seq(layers=1, reverse=True).build(zoo.words, zoo.words).eval()
     turned = zoo._seq2seq(layers=1, reverse=False).build(zoo.words, zoo.words).eval()
@@ -273,6 +287,19 @@ def test_the_picture_tells_norms_in_powers_of_ten():
     text = view.text(60, "none")
     assert "b    1e-5 ▓▓1e-1" in text and text.splitlines()[-1].startswith("h: from 0.3162 at 0")
     json.dumps(view.to_dict(), allow_nan=False)
+
+
+def test_no_gradient_is_a_dot_where_numbers_are_powers_of_ten():
+    words = [f"w{i}" for i in range(14)]
+    drawn = GradientsView("h", np.tril(np.ones((14, 14))), words, words).text(90, "none")
+    assert "as powers of ten" in drawn
+    assert drawn.splitlines()[4].split()[0] == "w0" and drawn.splitlines()[4].count("·") == 13
+
+
+def test_what_is_wanted_of_all_models_is_told_in_the_terminal_and_in_the_picture():
+    view = DecayView((Decay("rnn", (0, 1), (1.0, 0.5), (2, 1)),), wanted="I am a student.")
+    assert "wanted of all: I am a student." in view.text(60, "none").splitlines()
+    assert "; wanted of all: I am a student.<" in view.svg() and view.to_dict()["wanted"] == "I am a student."
 
 
 def test_curves_of_several_models_are_one_picture_and_one_table():

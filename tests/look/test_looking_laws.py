@@ -84,6 +84,24 @@ def test_every_gate_of_a_recording_can_be_shown(seen):
             assert low <= view.values.min() and view.values.max() <= high
 
 
+def test_what_a_decoder_begins_from_is_shown_as_one_state_before_any_word(seen):
+    _, recording = seen
+    for r in [r for r in recording.records if r.scene.get("begins")]:
+        view = recording.states(r.name, row=1)
+        assert view.tokens == ["(start)"] and view.side == "target"
+        np.testing.assert_array_equal(view.values[0], r.data[1, view.units].numpy())
+        assert view.svg() and view.text(80, "none") and view.coloured().svg()
+
+
+def test_a_context_of_one_head_is_shown_as_a_state_of_the_word_that_asked(seen):
+    _, recording = seen
+    joined = [r for r in recording.find("decoder.cross.context") if r.data.shape[1] == 1]
+    if joined:
+        view = recording.states("context", units=[0, 3], row=2)
+        assert view.name == "decoder.cross.context" and view.tokens == READ[2]
+        np.testing.assert_array_equal(view.values, torch.cat([r.data[2, 0] for r in joined])[:, [0, 3]].numpy())
+
+
 def test_a_recording_is_the_same_after_it_was_kept(seen, tmp_path):
     name, recording = seen
     recording.save(tmp_path / "a.safetensors")

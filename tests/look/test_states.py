@@ -16,6 +16,7 @@ from regard.decode.loop import decode
 from regard.errors import ConfigError, ModelError
 from regard.look import Recording, StatesView
 from regard.look.scales import Share, Signed
+from regard.look.states import choose
 from regard.nn.recurrent import LSTM, Bidirectional
 from regard.sequence import SOS, Padded, Tokens
 from regard.trace import Record, Trace, record, scene, tap
@@ -208,7 +209,7 @@ def test_what_is_not_there_is_refused_by_name():
     refused(ConfigError, "unit: encoder.hidden has the units 0 to 2, got none", lambda: recording.states(units=[]))
     refused(
         ConfigError,
-        "layer: the layers of those states are none with a number, got 2",
+        "layer: no layer of those states has a number, got 2; leave the layer out",
         lambda: recording.states(layer=2),
     )
     refused(ConfigError, "row: 2 sentences were recorded, 0 to 1, got 2", lambda: recording.states(row=2))
@@ -239,3 +240,39 @@ def test_numbers_that_are_none_can_be_drawn(gate):
     assert "nan" in view.text(60, "none")
     ElementTree.fromstring(view.svg())
     assert re.search("nan", view.coloured(0).svg())
+
+
+def test_a_text_coloured_by_one_unit_has_the_whole_scale_of_that_unit_and_says_so():
+    values = np.array([[-0.17, 2.0], [0.06, -2.33]])
+    view = StatesView("decoder.cell", values, ["je", "suis"], [5, 6], 8, 2.33)
+    shown = view.coloured(5)
+    assert shown.scale == Signed(0.17) and view.scale == Signed(2.33)
+    for told in (shown.text(60, "none"), shown.text(60, "24-bit"), shown.svg()):
+        assert "colours reach as far as this unit does, ±0.17" in told
+    assert view.coloured(6).scale == Signed(2.33)
+
+
+def test_states_that_a_tanh_bounds_and_gates_are_coloured_up_to_one():
+    values = np.array([[0.1, 0.9], [0.2, 0.8]])
+    for gate, signed, scale in ((None, True, Signed(1.0)), ("forget", False, Share(1.0))):
+        shown = StatesView("h", values, ["a", "b"], [0, 1], 2, 1.0, gate, signed=signed).coloured(0)
+        assert shown.scale == scale and shown.note == ""
+
+
+def test_of_states_that_fit_alike_those_of_the_side_that_is_asked_for_come_first():
+    _, recording = forced("seq2seq")
+    assert choose(recording.records, "cell", None, "target", 0) == ("decoder.stack.layers.0.cell", None)
+    assert choose(recording.records, "cell") == ("encoder.stack.layers.1.cell", None)
+    assert choose(recording.records, "encoder.*", 0, "target")[0] == "encoder.stack.layers.0.hidden"
+    _, deeper = forced("convolution-luong")
+    assert deeper.states("hidden", layer=1).name == "decoder.stack.layers.1.hidden"
+
+
+def test_a_layer_is_refused_where_there_are_none():
+    _, recording = forced("luong")
+    refused(
+        ConfigError,
+        "layer: no layer of that attention has a number, got 3; leave the layer out",
+        lambda: recording.attention(layer=3),
+    )
+    refused(ConfigError, "head: decoder.cross.weights has one head, 0, got 1", lambda: recording.attention(head=1))

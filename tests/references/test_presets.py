@@ -1,16 +1,16 @@
 """Published shapes and worked examples: numbers that anybody can check against the papers."""
 
 import math
+import re
+import resource
 
 import pytest
 import torch
 from torch import nn
 
 from regard.models import PRESETS
-from regard.models.base import parameters
 from regard.nn.attention import KeysValues, attend
 from regard.nn.positions import Sinusoids
-from regard.spaces import Words
 from regard.trace import record
 from regard.train.schedule import Noam
 
@@ -20,13 +20,26 @@ from regard.train.schedule import Noam
     [
         ("transformer-base", 37_000, 63_082_496),
         ("transformer-big", 37_000, 214_245_376),
+        ("transformer-tiny", 10_000, 2_605_056),
         ("gpt-2", 50_257, 124_439_808),
     ],
 )
 def test_a_preset_has_exactly_as_many_parameters_as_the_paper_implies(name, vocabulary, count):
-    with torch.device("meta"):
-        model = PRESETS[name].config.build(Words(vocabulary), Words(vocabulary))
-    assert parameters(model) == count
+    assert PRESETS[name].words == (vocabulary, vocabulary)
+    assert PRESETS[name].parameters == count
+
+
+def test_a_preset_names_its_paper_and_allocates_nothing_to_count_itself():
+    for name, preset in PRESETS.items():
+        assert re.match(r"[A-Z]\w+ et al\. 20\d\d, ", preset.provenance), name
+    before = peak()
+    assert sum(preset.parameters for preset in PRESETS.values()) > 1e9  # in float32 more than 4 GB
+    assert peak() - before < 200e6
+
+
+def peak() -> float:
+    """The most bytes that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
 
 
 def lstm(inputs, width):
@@ -70,9 +83,8 @@ def gnmt(words, layers=8, width=1024):
     ],
 )
 def test_a_preset_with_attention_has_the_parameters_that_its_equations_have(name, formula, vocabulary, count):
-    with torch.device("meta"):
-        model = PRESETS[name].config.build(Words(vocabulary), Words(vocabulary))
-    assert parameters(model) == formula(vocabulary) == count
+    assert PRESETS[name].words == (vocabulary, vocabulary)
+    assert PRESETS[name].parameters == formula(vocabulary) == count
 
 
 @pytest.mark.parametrize(("name", "peak"), [("transformer-base", 6.99e-4), ("transformer-big", 4.94e-4)])

@@ -76,7 +76,8 @@ def test_attention_and_states_are_the_same_before_and_after(name):
         elif is_state(recording.find(seen.name)[0]) and "gate" not in seen.axes:
             units = list(range(seen.shape[-1]))
             before = recording.states(seen.name, units=units)
-            np.testing.assert_array_equal(before.values, short.find(seen.name)[0].data[0].numpy())
+            held = short.find(seen.name)[0].data[0].numpy()  # a context has a head, what a decoder begins from no place
+            np.testing.assert_array_equal(before.values, held.reshape(before.values.shape))
 
 
 @pytest.mark.parametrize("name", ["transformer", "seq2seq", "rnnsearch", "gpt"])

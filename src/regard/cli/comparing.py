@@ -12,7 +12,16 @@ import click
 
 from regard.cli.console import Console, Stages
 from regard.cli.manners import json_option, manners, polite, print_json
-from regard.errors import ConfigError, DataError, Diverged, Interrupted, OutputError, RegardError, Terminated
+from regard.errors import (
+    ConfigError,
+    DataError,
+    Diverged,
+    Interrupted,
+    ModelError,
+    OutputError,
+    RegardError,
+    Terminated,
+)
 
 if TYPE_CHECKING:
     from regard.compare import Beside, Table
@@ -39,7 +48,9 @@ class WithTexts(click.Command):
 @click.command(cls=WithTexts, short_help="Train a family of models, or compare trained ones.")
 @click.argument("what", nargs=-1, required=True, metavar="RECIPE [KEY=VALUE]... | RUN RUN... [-- TEXT...]")
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Where a family is trained.  [default: runs/NAME-OF-RECIPE]"
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Where a family is trained, or the table of runs is saved.  [default: runs/NAME-OF-RECIPE]",
 )
 @click.option("--nproc", type=click.IntRange(1), default=1, help="Processes that train one model together.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="With a text: a file, .svg or .json.")
@@ -50,7 +61,8 @@ def compare(what: tuple[str, ...], out: Path | None, nproc: int, output: Path | 
 
     A RECIPE with a [family.NAME] for each model is trained member by member; the same command again goes on. Then one
     table: score with interval, parameters, training time, speed, significance against the best, and the score by
-    length. With RUNs, the same table of them; with a TEXT, what each of them makes of it and where it looks.
+    length. With RUNs, the same table of them; with a TEXT, what each of them, or of a family, makes of it and where it
+    looks.
 
     \b
     Examples:
@@ -59,21 +71,33 @@ def compare(what: tuple[str, ...], out: Path | None, nproc: int, output: Path | 
     """
     texts = click.get_current_context().meta[TEXTS]
     if output is not None and (not texts or output.suffix not in (".svg", ".json")):
-        raise ConfigError(f"-o {output}: a text after -- can be drawn into a file that ends in .svg or .json")
+        raise ConfigError(
+            f"-o {output}: a text after -- can be drawn into a file that ends in .svg or .json; a table is saved "
+            "with --out FOLDER"
+        )
+    settings = tuple(name for name in what if "=" in name and not Path(name).exists())
+    paths = [Path(name) for name in what if name not in settings]
+    families = [path for path in paths if is_family(path)]
+    if settings and not families:
+        raise ConfigError(
+            f"{settings[0]}: a setting is for the recipe of a family, and none is given; a text goes after --"
+        )
     if texts:
         if not all(text.strip() for text in texts):
             raise DataError("the text is empty; there is nothing to compare")
-        return beside([Path(name) for name in what], texts, output, as_json)
-    first = Path(what[0])
-    if is_family(first):
-        table = trained(first, what[1:], out, nproc)
+        if out is not None and not families:
+            raise ConfigError(f"--out {out}: what models make of a text is saved with -o FILE")
+        return beside(members(paths, settings, out), texts, output, as_json)
+    if paths == families and len(paths) == 1:
+        table = trained(paths[0], settings, out, nproc)
     else:
-        table = listed([Path(name) for name in what])
+        table = listed(members(paths, settings, None), out)
     if as_json:
-        return print_json(table.to_dict())
-    click.echo(table.text())
-    if table.curves:
-        click.echo(f"\n{table.curves.text()}")
+        print_json(table.to_dict())
+    else:
+        click.echo("\n\n".join([table.text(), *([table.curves.text()] if table.curves else [])]))
+    if table.best is None:
+        raise Diverged(f"no model has a score: all {len(table.rows)} diverged")
 
 
 def is_family(path: Path) -> bool:
@@ -85,22 +109,34 @@ def is_family(path: Path) -> bool:
     return (path / "compare.toml").exists() if path.is_dir() else path.suffix == ".toml"
 
 
+def family_of(source: Path, out: Path | None) -> tuple[Path, Path]:
+    """Where the recipe of a family is, and in which folder its members are.
+
+    >>> family_of(Path("recipes/fr-en.toml"), None)
+    (PosixPath('recipes/fr-en.toml'), PosixPath('runs/fr-en'))
+    """
+    if source.is_dir():
+        return source / "compare.toml", out or source
+    return source, out or Path("runs") / source.stem
+
+
 def trained(source: Path, settings: tuple[str, ...], out: Path | None, nproc: int = 1) -> Table:
     """Train a family, or go on with it, and compare its members."""
     from regard.compare import Comparison, lined_up
 
-    path = source / "compare.toml" if source.is_dir() else source
-    folder = out or (source if source.is_dir() else Path("runs") / source.stem)
+    path, folder = family_of(source, out)
     comparison = Comparison.read(path, settings)
-    console = Console.of_verb()
-    with Stages(console) as stages:
+    with Stages(Console.of_verb()) as stages:
         comparison.members[0].recipe.fetch(stages.bytes)
         failures = comparison.train(folder, teacher(stages, nproc), stages)
-        for name, why in failures.items():
-            console.say(f" {name}: {why}")
         table = lined_up({member.name: folder / member.name for member in comparison.members}, failures, stages)
+    return saved(table, folder)
+
+
+def saved(table: Table, folder: Path) -> Table:
+    """The table, written into a folder."""
     for file in table.save(folder):
-        console.say(f" -> {file}")
+        Console.of_verb().say(f" -> {file}")
     return table
 
 
@@ -112,11 +148,15 @@ def teacher(stages: Stages, nproc: int) -> Callable[[Recipe, Path], None]:
     def train(recipe: Recipe, path: Path) -> None:
         stages.console.close()
         stages.console.say(f"\n {path.name}")
-        if nproc == 1:
-            carry_out(recipe, path, fresh=False)
-            return
-        quiet = ["-q"] if manners().quiet else []
-        follow(path, launch(nproc, [sys.executable, "-c", ASIDE, "train", str(path), *quiet]))
+        try:
+            if nproc == 1:
+                carry_out(recipe, path, fresh=False)
+            else:
+                quiet = ["-q"] if manners().quiet else []
+                follow(path, launch(nproc, [sys.executable, "-c", ASIDE, "train", str(path), *quiet]))
+        except Diverged as error:
+            stages.console.say(f" {path.name} has no score: {error}")
+            raise
 
     return train
 
@@ -132,12 +172,37 @@ def follow(path: Path, code: int) -> None:
         raise kinds.get(code, RegardError)(f"{path}: {why}; see {path / 'log.txt'}, or run the same command again")
 
 
-def listed(paths: list[Path]) -> Table:
-    """Compare runs that are there."""
+def listed(paths: list[Path], out: Path | None) -> Table:
+    """Compare runs that are there; save the table if a folder is given."""
     from regard.compare import lined_up
 
     with Stages(Console.of_verb()) as stages:
-        return lined_up(named(paths), {}, stages)
+        table = lined_up(named(paths), tell=stages)
+    return saved(table, out) if out else table
+
+
+def members(paths: list[Path], settings: tuple[str, ...], out: Path | None) -> list[Path]:
+    """Runs, with each family that is named replaced by those of its members that have learnt something."""
+    from regard.compare import Comparison
+    from regard.train.commit import checkpoints
+
+    found: list[Path] = []
+    for path in paths:
+        if not is_family(path):
+            if not path.exists():
+                raise ModelError(f"{path} is not a run: there is no such directory; a text goes after --")
+            found.append(path)
+            continue
+        recipe, folder = family_of(path, out)
+        runs = [folder / member.name for member in Comparison.read(recipe, settings).members]
+        there = [run for run in runs if checkpoints(run)]
+        if not there:
+            raise ModelError(f"{folder} has no trained model; train them first: regard compare {path}")
+        for run in runs:
+            if run not in there:
+                Console.of_verb().say(f" {run} is left out: it has no checkpoint")
+        found += there
+    return found
 
 
 def named(paths: list[Path]) -> dict[str, Path]:
@@ -148,6 +213,9 @@ def named(paths: list[Path]) -> dict[str, Path]:
     """
     if len(paths) < 2:
         raise ConfigError(f"a comparison needs at least two models; {len(paths)} was given")
+    for i, path in enumerate(paths):
+        if path.resolve() in [other.resolve() for other in paths[:i]]:
+            raise ConfigError(f"{path} is given twice; a model is compared with others")
     short = [path.name for path in paths]
     return {path.name if short.count(path.name) == 1 else str(path): path for path in paths}
 
@@ -155,7 +223,7 @@ def named(paths: list[Path]) -> dict[str, Path]:
 def beside(paths: list[Path], texts: list[str], output: Path | None, as_json: bool) -> None:
     """What each model makes of each text."""
     from regard.compare import side_by_side
-    from regard.compare.beside import picture
+    from regard.compare.beside import page, picture
 
     found: list[Beside] = side_by_side(named(paths), texts)
     rows = [one.to_dict() for one in found]
@@ -169,7 +237,4 @@ def beside(paths: list[Path], texts: list[str], output: Path | None, as_json: bo
     elif as_json:
         print_json(rows)
     else:
-        for i, one in enumerate(found):
-            if i % len(paths) == 0:
-                click.echo(("\n" if i else "") + one.text)
-            click.echo(f"\n{one.shown()}", color=True)
+        click.echo(page(found), color=True)

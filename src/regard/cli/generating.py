@@ -50,7 +50,11 @@ def generate(
 
     RUN is a run directory or one of its checkpoints. Without PROMPT and -i the prompt is read from stdin; a model that
     was trained on lines (data.unit = "line") may begin with nothing, and so may one of numbers, whose prompt is numbers
-    too, one place a line. Of a prompt of more than 4,096 tokens the last are read.
+    too, one place a line; --top-k and --top-p choose among tokens and are not for numbers. Of a prompt of more than
+    4,096 tokens the last are read.
+
+    Such a model is trained by a recipe of the task generate; one without a [data] section learns from Shakespeare's
+    plays, which are fetched once.
 
     \b
     Examples:

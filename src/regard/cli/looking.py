@@ -135,7 +135,8 @@ def look(
                 with distance, one curve a model
     saliency    what each word did for the label, the tags or the forecast: gradient times input
 
-    A translator translates the text; a language model reads it as it is.
+    A translator translates the text; a language model reads it as it is. With --against, all models are asked for
+    the words of the first one's translation.
 
     \b
     Examples:
@@ -174,20 +175,26 @@ def _seen(trace: Recording, wish: Wish) -> View:
 
 
 def _gradients(run: Path, model: Model, text: str, wish: Wish) -> GradientsView | DecayView:
-    """One model's matrix, or the curves of several."""
-    from regard.look import DecayView
-
+    """One model's matrix, or the curves of several over the words that the first one says."""
     if not wish.against:
         return model.reading(text).gradients(model.module, wish.name, wish.layer)
+    from regard.compare.table import check_comparable
+    from regard.jobs.translate import TranslationModel
+    from regard.look import DecayView
+    from regard.run import run_of
+
     models = {str(run): model} | {path: load(Path(path)) for path in wish.against if path != INITIAL}
+    check_comparable({label: (run_of(label), one) for label, one in models.items()})
+    said = model.answer(text) if isinstance(model, TranslationModel) else None
     curves = []
     for label, one in models.items():
-        reading = one.reading(text)
+        # one target for all: losses of different words could not be compared
+        reading = one.reading(text, said) if isinstance(one, TranslationModel) else one.reading(text)
         curves.append(reading.gradients(one.module, wish.name, wish.layer).decay(label))
         if INITIAL in wish.against:
             began = reading.gradients(one.initial(), wish.name, wish.layer)
             curves.append(began.decay(f"{label}, {INITIAL}"))
-    return DecayView(tuple(curves))
+    return DecayView(tuple(curves), wanted=said)
 
 
 def _looked(model: Model, text: str, wish: Wish) -> dict[str, Any]:

@@ -147,6 +147,9 @@ def explain(key: str, as_json: bool) -> None:
     from regard.config import plain
     from regard.jobs import Recipe
 
+    if key == "model.preset":
+        explain_presets(as_json)
+        return
     known = known_settings(Recipe.jobs)
     found = [(setting, tasks) for setting, tasks in known if f"{setting.key}.".startswith(f"{key}.")]
     if not found:
@@ -158,6 +161,26 @@ def explain(key: str, as_json: bool) -> None:
     everybody = [job.kind() for job in Recipe.jobs]
     told = (explained(setting, () if tasks == everybody else tasks) for setting, tasks in found)
     click.echo("\n".join(line for lines in told for line in lines))
+
+
+def explain_presets(as_json: bool) -> None:
+    """The published shapes, where they come from, and how many parameters they have there."""
+    from regard.models import PRESETS
+
+    if as_json:
+        print_json(
+            [
+                {"name": name, "provenance": preset.provenance, "words": preset.words, "parameters": preset.parameters}
+                for name, preset in PRESETS.items()
+            ]
+        )
+        return
+    click.echo("model.preset: a published shape under its name; other settings of [model] go on top")
+    for name, preset in PRESETS.items():
+        read, said = preset.words
+        words = f"{said:,}" if read == said else f"{read:,} and {said:,}"
+        click.echo(f"  {name:<17} {preset.provenance}")
+        click.echo(f"  {'':<17} {preset.parameters:,} parameters with {words} words")
 
 
 def known_settings(jobs: Sequence[type[Recipe]]) -> list[tuple[Setting, list[str]]]:

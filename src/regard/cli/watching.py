@@ -114,10 +114,14 @@ class Watching:
             f" {rate(self._recent)[0]:7,.0f}" if last else "       -",
         ]
         row = " ".join(cells)
-        if event.samples:  # what was asked and what was answered come first in a sample
-            asked, *answer = list(event.samples[0].values())[:2]
+        samples = [sample for sample in event.samples if "tried" not in sample]
+        if samples:  # what was asked and what was answered come first in a sample
+            asked, *answer = list(samples[0].values())[:2]
             row += f"   {' -> '.join([cut(str(asked), ASKED), *map(str, answer)])}"
         self.line(printable(row))
+        for sample in event.samples:
+            if "tried" in sample:
+                self.line(printable(f"    {cut(sample['tried'], ASKED)} -> {sample['output']}"))
         self._recent = []
 
 

@@ -13,13 +13,16 @@ from typing import Any
 import tomli_w
 
 from regard import config
-from regard.compare.widths import resized
+from regard.compare.widths import counted, resized
 from regard.errors import ConfigError, Diverged
 from regard.jobs import Recipe
 from regard.jobs.base import expanded, with_preset, without_budget
 from regard.run import Run
-from regard.tasks.base import Tell
+from regard.tasks.base import Tell, silent
+from regard.train import commit
 from regard.train.durable import write_text_atomically
+from regard.train.events import MetricsFile
+from regard.train.settings import MAY_CHANGE
 
 PREPARED = "prepared"
 """the folder beside the members' runs in which the data lies that they share"""
@@ -90,19 +93,45 @@ class Comparison:
         members = tuple(Member(name, _recipe(name, shared, own)) for name, own in family.items())
         return cls(members, config.parse(Budget, table.get("budget", {}), "budget"), table)
 
-    def train(self, out: Path, train: Callable[[Recipe, Path], object], tell: Tell) -> dict[str, str]:
+    def train(
+        self,
+        out: Path,
+        train: Callable[[Recipe, Path], object] | None = None,
+        tell: Tell = silent,
+    ) -> dict[str, str]:
         """Train every member in `out/NAME`, one after the other; those that diverged, with why.
 
-        Data is prepared once. A member that is finished is left alone, so the same call goes on where it stopped.
+        Data is prepared once, and every model is built once before the first one is trained. A member that is finished
+        is left alone, so the same call goes on where it stopped. `train` is what trains one; unless given, `taught`.
         """
+        self.check_same(self.members, out, but=("model.",) if self.budget.parameters else ())
         prepared = Run(out / PREPARED)
         prepared.prepare(self.members[0].recipe, tell)
         settled = self.settled(prepared.path)
+        self.check_same(settled, out)
         write_text_atomically(out / "compare.toml", tomli_w.dumps(self.table))
         for member in settled:
-            self.train_one(member, prepared, out / member.name, train)
+            self.train_one(member, prepared, out / member.name, train or taught)
         ends = {member.name: outcome(out / member.name, member.recipe) for member in settled}
         return {name: why for name, why in ends.items() if why}
+
+    def check_same(self, members: Sequence[Member], out: Path, but: tuple[str, ...] = ()) -> None:
+        """Refuse to go on with members that were begun by other recipes; settings that begin like `but` may differ."""
+        may, changed = (*(f"{name} " for name in MAY_CHANGE), "decode.", *but), {}
+        for member in members:
+            path = out / member.name
+            if (path / "recipe.toml").exists() and commit.checkpoints(path):
+                differing = config.differences(Run(path).recipe(), member.recipe)
+                changed[path] = [line for line in differing if not line.startswith(may)]
+        wrong = {str(path): lines for path, lines in changed.items() if lines}
+        if wrong:
+            lines = dict.fromkeys(line for lines in wrong.values() for line in lines)
+            those = ", ".join(wrong)
+            raise ConfigError(
+                f"{those}: started with another recipe: {'; '.join(lines)}. Use --out for a new family, or remove "
+                f"{out if len(wrong) == len(changed) else those} to train anew (what goes on may change "
+                f"{', '.join(sorted(MAY_CHANGE))} and decode)"
+            )
 
     def train_one(self, member: Member, prepared: Run, path: Path, train: Callable[[Recipe, Path], object]) -> None:
         """Train one member unless that is done; one that diverges is marked, and the others go on."""
@@ -119,14 +148,35 @@ class Comparison:
         write_text_atomically(path / OUTCOME, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
     def settled(self, run: Path) -> list[Member]:
-        """The members with widths that give each about as many parameters as the budget says."""
-        wanted = self.budget.parameters
-        if wanted is None:
-            return list(self.members)
-        return [
-            replace(member, recipe=resized(member.name, member.recipe, run, wanted, self.budget.tolerance))
-            for member in self.members
-        ]
+        """The members, each of which can be built: with widths as they are, or such that each has about as many
+        parameters as the budget says. `run` holds prepared data.
+        """
+        found = []
+        for member in self.members:
+            try:
+                found.append(replace(member, recipe=self._settled(member.recipe, run)))
+            except ConfigError as error:
+                raise ConfigError(f"family.{member.name}: {error}") from None
+        return found
+
+    def _settled(self, recipe: Recipe, run: Path) -> Recipe:
+        if self.budget.parameters is not None:
+            recipe = resized(recipe, run, self.budget.parameters, self.budget.tolerance)
+        counted(recipe, run)  # parts that do not fit together are told now, not after hours
+        return recipe
+
+
+def taught(recipe: Recipe, path: Path) -> None:
+    """Train one member in silence, and keep its metrics.
+
+    >>> import tempfile
+    >>> settings = ["data.kind=phrases", "data.count=300", "model.kind=seq2seq", "model.layers=1", "model.width=8"]
+    >>> with tempfile.TemporaryDirectory() as run:
+    ...     taught(Recipe.read(None, [*settings, "train.steps=1"]), Path(run))
+    ...     (Path(run) / "metrics.jsonl").exists()
+    True
+    """
+    Run(path).train(recipe, listeners=[MetricsFile(path)])
 
 
 def outcome(run: Path, recipe: Recipe) -> str | None:

@@ -11,18 +11,22 @@ from typing import Any
 from regard import score
 from regard.compare.family import digest
 from regard.compare.lengths import by_length
+from regard.compare.widths import counted
 from regard.errors import ModelError
 from regard.jobs import Answer, Asked, Evaluation, Model
+from regard.jobs.translate import TranslationModel
 from regard.look.curves import CurvesView
 from regard.models.base import parameters
 from regard.run import Run, load, run_of
 from regard.score import Paired, Score
-from regard.tasks.base import Tell
+from regard.tasks.base import Tell, silent
 from regard.train import checkpoint
-from regard.train.durable import read_lines, write_text_atomically
+from regard.train.durable import cannot_write, read_lines, write_text_atomically
 
 KEPT = "evaluation.json"
 """in a run: what it was scored on and what it said, so that it need not say it again"""
+WARM = 32
+"""sentences that a model translates before it is timed"""
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Row:
     others: tuple[Score, ...] = ()
     parameters: int = 0
     seconds: float | None = None
-    """time that training took, validation not counted"""
+    """time that training took, validation not counted: its steps times the mean of those that were timed"""
     tokens_a_second: float | None = None
     """predictions that were learnt from, a second"""
     milliseconds: float | None = None
@@ -60,8 +64,13 @@ class Table:
     """
 
     data: str
+    """the name of what was scored, such as "test\""""
     rows: tuple[Row, ...]
     curves: CurvesView | None
+    size: str = ""
+    """how much was scored, such as "1,000 sentences\""""
+    origin: str = ""
+    """where the data is from, and whom to credit"""
 
     @property
     def best(self) -> Row | None:
@@ -74,25 +83,39 @@ class Table:
         head = ["model", named, "95 %", "parameters", "seconds", "tokens/s", "ms/sentence", "against the best"]
         return [head, *(_cells(row, row is self.best) for row in self.rows)]
 
+    def notes(self) -> list[str]:
+        """What stands under the table: what was scored, how, and why some have no score.
+
+        >>> rows = Row("gru", "", score=Score("bleu", 9.0, 8.0, 10.0, "nrefs:1", 7)), Row("lstm", "", "loss became NaN")
+        >>> Table("test", rows, None, "7 sentences", "phrases fr-en").notes()
+        ['on test, 7 sentences: phrases fr-en', 'bleu nrefs:1', 'lstm: loss became NaN']
+        """
+        best, lines = self.best, []
+        if best and best.score:
+            told = f"on {self.data}{', ' * bool(self.size)}{self.size}{': ' * bool(self.origin)}{self.origin}"
+            lines = [told, f"{best.score.name} {best.score.signature}"]
+        return [*lines, *(f"{row.name}: {row.failure}" for row in self.rows if row.failure)]
+
     def text(self) -> str:
         """The table for a terminal."""
         cells = self.cells()
         wide = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
         sides = "<>>>>>><"
-        return "\n".join(
-            "  ".join(f"{cell:{sides[i]}{wide[i]}}" for i, cell in enumerate(line)).rstrip() for line in cells
-        )
+        lines = ["  ".join(f"{cell:{sides[i]}{wide[i]}}" for i, cell in enumerate(line)).rstrip() for line in cells]
+        return "\n".join([*lines, "", *self.notes()])
 
     def markdown(self) -> str:
         """The table for a page."""
         head, *lines = self.cells()
         rule = ["---", *["---:"] * (len(head) - 2), "---"]
-        return "\n".join(f"| {' | '.join(line)} |" for line in [head, rule, *lines]) + "\n"
+        drawn = [f"| {' | '.join(line)} |" for line in [head, rule, *lines]]
+        return "\n".join([*drawn, "", *(f"- {note}" for note in self.notes())]) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
         rows = [asdict(row) | {"best": row is self.best} for row in self.rows]
-        return {"data": self.data, "models": rows, "lengths": self.curves.to_dict() if self.curves else None}
+        found = {"data": self.data, "size": self.size, "origin": self.origin, "models": rows}
+        return found | {"lengths": self.curves.to_dict() if self.curves else None}
 
     def save(self, folder: Path) -> list[Path]:
         """Write compare.json, compare.md and, if there is one, the picture lengths.svg."""
@@ -102,27 +125,34 @@ class Table:
         }
         if self.curves:
             texts["lengths.svg"] = self.curves.svg()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(folder, 0, error) from error
         for name, content in texts.items():
             write_text_atomically(folder / name, content)
         return [folder / name for name in texts]
 
 
-def lined_up(runs: Mapping[str, Path], failures: Mapping[str, str], tell: Tell) -> Table:
+def lined_up(runs: Mapping[str, Path], failures: Mapping[str, str] | None = None, tell: Tell = silent) -> Table:
     """Score every run on its test data and compare them; those in `failures` only have a line that says why."""
-    models = {name: load(path) for name, path in runs.items() if name not in failures}
+    failed = failures or {}
+    models = {name: load(path) for name, path in runs.items() if name not in failed}
     check_comparable({str(runs[name]): (run_of(runs[name]), model) for name, model in models.items()})
     found = {name: evaluated(runs[name], model, tell) for name, model in models.items()}
     check_same_data({str(runs[name]): evaluation for name, evaluation in found.items()})
-    rows = []
-    for name, path in runs.items():
-        if name in failures:
-            rows.append(Row(name, Run(run_of(path)).recipe().model.shape, failures[name]))
-        else:
-            rows.append(_row(name, path, models[name], found[name]))
+    rows = [
+        _failed(name, path, failed[name]) if name in failed else _row(name, path, models[name], found[name])
+        for name, path in runs.items()
+    ]
     best = best_of(rows)
+    if best is None:
+        return Table("nothing", tuple(rows), None)
     compared = tuple(_against(row, best, found) for row in rows)
-    data = next(iter(found.values())).data if found else "nothing"
-    return Table(data, compared, by_length({name: e.answers for name, e in found.items()}, _lowercase(best)))
+    said = {name: one.answers for name, one in found.items() if one.scores[0].name == "bleu"}
+    one, origin = found[best.name], models[best.name].recipe.origin()
+    size = f"{one.scores[0].n:,} {one.unit}" if one.answers or one.unit != "sentences" else ""
+    return Table(one.data, compared, by_length(said, _lowercase(best)), size, origin)
 
 
 def best_of(rows: Sequence[Row]) -> Row | None:
@@ -144,11 +174,20 @@ def evaluated(path: Path, model: Model, tell: Tell) -> Evaluation:
         kept = json.loads((run / KEPT).read_text(encoding="utf-8"))
         if kept["identity"] == identity:
             before = [Score(**row) for row in kept["scores"]]
-            return Evaluation(kept["data"], before, [Answer(*row) for row in kept["answers"]], kept["seconds"])
+            answers = [Answer(*row) for row in kept["answers"]]
+            unit = kept.get("unit", "sentences")
+            return Evaluation(kept["data"], before, answers, kept["seconds"], unit=unit)
+    if isinstance(model, TranslationModel):  # the first batch also pays for what is loaded and reserved
+        model.translate(model.asked_pairs(Asked())[1][:WARM])
     found = model.evaluate(Asked(), tell)
-    answers = [[answer.source, answer.output, answer.reference] for answer in found.answers]
-    scores = [asdict(one) for one in found.scores]
-    content = {"identity": identity, "data": found.data, "scores": scores, "seconds": found.seconds, "answers": answers}
+    content = {
+        "identity": identity,
+        "data": found.data,
+        "unit": found.unit,
+        "scores": [asdict(one) for one in found.scores],
+        "seconds": found.seconds,
+        "answers": [[answer.source, answer.output, answer.reference] for answer in found.answers],
+    }
     write_text_atomically(run / KEPT, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
     return found
 
@@ -199,6 +238,12 @@ def speed(run: Path, step: int) -> tuple[float | None, float | None]:
     return seconds / len(steps) * step, sum(row["tokens"] for row in steps) / seconds
 
 
+def _failed(name: str, path: Path, why: str) -> Row:
+    run = run_of(path)
+    recipe = Run(run).recipe()
+    return Row(name, recipe.model.shape, why, parameters=counted(recipe, run))
+
+
 def _row(name: str, path: Path, model: Model, found: Evaluation) -> Row:
     last = _steps(run_of(path), model.step)
     seconds, tokens = speed(run_of(path), last)
@@ -240,7 +285,7 @@ def _lowercase(best: Row | None) -> bool:
 
 def _cells(row: Row, best: bool) -> list[str]:
     if row.score is None:
-        return [row.name, "-", "-", "-", "-", "-", "-", f"no score: {row.failure}"]
+        return [row.name, "-", "-", f"{row.parameters:,}", "-", "-", "-", "no score"]
     made = row.against_best
     against = f"{made.delta:+.2f}, p = {made.p_value:.3f}" if made else "the best" if best else "-"
     return [
@@ -256,7 +301,9 @@ def _cells(row: Row, best: bool) -> list[str]:
 
 
 def _number(value: float | None) -> str:
-    return f"{value:,.0f}" if value is not None else "-"
+    if value is None:
+        return "-"
+    return f"{value:,.{0 if value >= 10 else 1 if value >= 1 else 2}f}"
 
 
 def _kept(run: Path, model: Model) -> dict[str, str]:

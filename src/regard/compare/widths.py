@@ -24,10 +24,10 @@ ROUNDS = 12
 """models that are tried, on a device without memory"""
 
 
-def resized(name: str, recipe: R, run: Path, wanted: int, tolerance: float) -> R:
+def resized(recipe: R, run: Path, wanted: int, tolerance: float) -> R:
     """The recipe with all its model's widths scaled alike, so that it has about `wanted` parameters.
 
-    `run` holds prepared data, since the vocabulary decides too. `name` is for messages.
+    `run` holds prepared data, since the vocabulary decides too.
     """
     table = config.plain(recipe.model)
     low, high, best = 1 / 64, 64.0, (math.inf, recipe)
@@ -40,7 +40,7 @@ def resized(name: str, recipe: R, run: Path, wanted: int, tolerance: float) -> R
     if best[0] > tolerance:
         count = counted(best[1], run)
         raise ConfigError(
-            f"family.{name}: no width gives {wanted:,} parameters within {100 * tolerance:g} %; the nearest is "
+            f"no width gives {wanted:,} parameters within {100 * tolerance:g} %; the nearest is "
             f"{count:,} ({best[1].model.shape}); change budget.parameters, or the model's layers"
         )
     return best[1]
@@ -66,8 +66,14 @@ def scaled(table: Any, factor: float) -> Any:
 
 
 def counted(recipe: Recipe, run: Path) -> int:
-    """How many parameters a recipe's model has, with the vocabulary of a prepared run; nothing is allocated."""
-    with torch.device("meta"):
+    """How many parameters a recipe's model has, with the vocabulary of a prepared run.
+
+    Nothing is allocated, unless a job sets weights from its data, as a forecaster's line is.
+    """
+    try:
+        with torch.device("meta"):
+            return parameters(recipe.parts(run, World())[0])
+    except (RuntimeError, TypeError):  # numbers were needed, and on that device there are none
         return parameters(recipe.parts(run, World())[0])
 
 

@@ -274,13 +274,16 @@ class Model(ABC):
 
     def reading(self, text: str) -> Reading:
         """A text as it would be read in training, with what is wanted after each token: for losses and gradients."""
-        raise ConfigError(f"a model that was trained to {self.recipe.kind()} has no gradients to look at")
+        raise ConfigError(
+            "gradients through time are those of a model that says one word after another, and this one was trained "
+            f"to {self.recipe.kind()}; look at --view saliency or --view states"
+        )
 
     def saliency(self, text: str) -> Saliency:
         """What an answer hung on: for a job that gives one answer for a text, or one for each of its places."""
         raise ConfigError(
             f"a model that was trained to {self.recipe.kind()} has no one answer that could hang on words; "
-            "look at its attention or its gradients"
+            "look at its attention, its states or its gradients: --view attention, states or gradients"
         )
 
     def initial(self) -> nn.Module:
@@ -333,8 +336,12 @@ def with_preset(model: Any) -> Any:
     name = model["preset"]
     if not isinstance(name, str) or name not in PRESETS:
         raise ConfigError(f'model.preset: there is no "{name}"; there are {", ".join(PRESETS)}')
-    rest = {key: value for key, value in model.items() if key != "preset"}
-    return {**config.plain(PRESETS[name].config), **rest}
+    shape, rest = config.plain(PRESETS[name].config), {key: value for key, value in model.items() if key != "preset"}
+    if rest.get("kind", shape["kind"]) != shape["kind"]:
+        raise ConfigError(
+            f'model.preset = "{name}" is a {shape["kind"]}, and model.kind says {rest["kind"]}; leave one of them out'
+        )
+    return {**shape, **rest}
 
 
 def check_reach(model: ModelConfig, tokens: int) -> None:

@@ -23,8 +23,6 @@ from regard.look import Saliency
 from regard.look.saliency import by_numbers, by_words, log_odds
 from regard.models import ReaderConfig
 from regard.models.base import Classifier
-from regard.models.mlp import MLPConfig
-from regard.models.recurrent import RecurrentConfig
 from regard.score.classification import Judged, macro_f1
 from regard.sequence import Tokens
 from regard.tasks.base import Objective, Tell, Whole
@@ -168,16 +166,17 @@ STARTING: dict[str, Any] = {"train.epochs": 10.0}
 def check_pool(model: ReaderConfig, pool: str) -> None:
     """Refuse to let a place speak for a whole text of which it has seen nothing.
 
+    >>> from regard.models.recurrent import RecurrentConfig
     >>> check_pool(RecurrentConfig(bidirectional=False), "first")
     Traceback (most recent call last):
     regard.errors.ConfigError: task.pool = "first": a model that reads in one direction has seen nothing of the text ...
     """
-    if pool == "first" and isinstance(model, RecurrentConfig) and not model.bidirectional:
+    if pool == "first" and model.scope == "before":
         raise ConfigError(
             'task.pool = "first": a model that reads in one direction has seen nothing of the text at its first place; '
             "use last or mean, or model.bidirectional=true"
         )
-    if pool in ("first", "last") and isinstance(model, MLPConfig):
+    if pool in ("first", "last") and model.scope == "itself":
         raise ConfigError(
             f'task.pool = "{pool}": model.kind = "mlp" reads each word alone, and one word says little of a text; '
             "use mean or max"

@@ -21,7 +21,6 @@ from regard.look.forecasts import ForecastView, Panel
 from regard.look.saliency import by_numbers
 from regard.models import ReaderConfig
 from regard.models.forecaster import Forecaster
-from regard.models.mlp import MLPConfig
 from regard.sequence import Tokens
 from regard.spaces import Values
 from regard.tasks.base import Objective, Tell, Whole
@@ -70,7 +69,7 @@ class ForecastRecipe(Recipe):
             raise ConfigError("task.window = 0 reads nothing but what is known; name columns in data.known")
         if rows % patch:
             raise ConfigError(f"task.patch = {patch} does not divide the {rows} rows that are read{self.why()}")
-        if isinstance(self.model, MLPConfig) and patch != rows:
+        if self.model.scope == "itself" and patch != rows:
             raise ConfigError(
                 f"task.patch = {patch}: an mlp sees one place alone, and would know nothing of the other "
                 f"{rows - patch} rows; leave it out"
@@ -100,7 +99,7 @@ class ForecastRecipe(Recipe):
     @property
     def patch(self) -> int:
         """Rows at a place."""
-        return self.task.patch or (self.rows if isinstance(self.model, MLPConfig) else 1)
+        return self.task.patch or (self.rows if self.model.scope == "itself" else 1)
 
     def preparation(self) -> TimedPreparation:
         return TimedPreparation(self.data, self.task)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 
+from regard.config import plain
 from regard.data import Shards
 from regard.data.series import Numbers
 from regard.data.texts import Shakespeare, Texts
@@ -23,7 +25,7 @@ from regard.models.base import EncoderDecoder
 from regard.score import perplexity
 from regard.spaces import Words
 from regard.tasks.base import Objective, Stream, Tell
-from regard.tasks.generate import GenerateConfig, StreamFeed, nothing, through
+from regard.tasks.generate import GenerateConfig, StreamFeed, nothing, surprises, through
 from regard.tasks.generator import Writer
 from regard.tasks.numbers import FILE
 from regard.tasks.script import Script
@@ -49,9 +51,9 @@ class GenerateRecipe(Recipe):
     scores: ClassVar[tuple[str, ...]] = ("perplexity", "bits", "loss")
     kept: ClassVar[tuple[str, ...]] = ("tokenizer*.json", FILE)
 
-    data: DataConfig
-    """where the text, or the series, comes from"""
-    model: ModelConfig
+    data: DataConfig = field(default_factory=Shakespeare)
+    """where the text, or the series, comes from; without this section, Shakespeare's plays"""
+    model: ModelConfig = field(kw_only=True)
     """what learns"""
     task: GenerateConfig = GenerateConfig()
     """what is asked"""
@@ -79,6 +81,13 @@ class GenerateRecipe(Recipe):
                 f"text.dropout = {self.text.dropout}: a running text is cut into tokens once and for all; set it to 0"
             )
         self.material.check_select(self.train.select)
+        self.material.check_drawn(self.decode)
+        condition = plain(self.model).get("condition", "none")
+        if condition != "none":
+            raise ConfigError(
+                f'model.condition = "{condition}" waits for a vector to go on from, and what is generated goes on from '
+                'its prompt alone; use "none"'
+            )
         with torch.device("meta"):
             model = self.model.build(Words(8), Words(8))
         if model.encoder.width:
@@ -294,10 +303,13 @@ class GenerationModel(Model):
         seed: int | None = None,
     ) -> Writer:
         """What writes behind `generate`, for many samples and their scores; a temperature of 0 takes the likeliest."""
+        if temperature is not None and not temperature >= 0:
+            raise ConfigError(f"temperature = {temperature} must be at least 0, which takes the likeliest")
         given: dict[str, Any] = {"temperature": temperature or None, "top_k": top_k, "top_p": top_p, "seed": seed}
         config = replace(self.recipe.decode, **{name: value for name, value in given.items() if value is not None})
         if temperature == 0:
             config = replace(config, sample=False)
+        self.recipe.material.check_drawn(config)
         return self.recipe.writer(self.ready, self.script, config)
 
     def answer(self, text: str) -> str:
@@ -331,10 +343,17 @@ class GenerationModel(Model):
         sequence, counts = self.script.read(data, split)
         if len(sequence) < 2:
             raise DataError(f"{name}: there are {len(sequence)} places to score; at least 2 are needed")
-        objective, carry, totals = Objective(self.module, Stream(self.script.space())).eval(), None, []
+        unread = self.recipe.material.unread(name, counts, self.met(sequence))
+        task, carry, windows = Stream(self.script.space()), None, []
         for batch in through(sequence, self.recipe.task.window, self.recipe.rows):
-            loss, carry = objective(batch, carry)
-            totals.append((float(loss.totals["next"]), int(objective.task.counts(batch)["next"])))
-            tell("scoring", sum(count for _, count in totals), len(sequence) - 1)
-        nats, asked_for = zip(*totals, strict=True)
-        return Evaluation(name, self.script.scores(perplexity(nats, asked_for), counts))
+            found, carry = surprises(self.module, task, batch, carry)
+            windows += found
+            tell("scoring", sum(count for _, count in windows), len(sequence) - 1)
+        nats, asked_for = zip(*windows, strict=True)
+        scores = self.script.scores(perplexity(nats, asked_for), counts)
+        detail = {"unknown": counts["unknown"]} if unread else {}
+        return Evaluation(name, scores, told=unread, detail=detail, unit="windows")
+
+    def met(self, sequence: np.ndarray) -> set[str]:
+        """The tokens that stand in a sequence, as they are spelled; numbers are not."""
+        return {spell(int(id)) for spell in self.spell().values() for id in np.unique(sequence)}

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from regard.data.series import Numbers
 from regard.data.texts import Shakespeare, Texts
-from regard.errors import ConfigError
+from regard.decode import DecodeConfig
+from regard.errors import ConfigError, DataError
 from regard.jobs.base import Preparation
 from regard.tasks.generate import TextPreparation
 from regard.tasks.numbers import Figures, NumberPreparation
 from regard.tasks.script import Letters, Script
 from regard.text import TokenizerConfig
+from regard.text.tokenizer import EOS, UNK
+
+NOUNS = {"char": "characters", "word": "words"}
+"""what tokens of a kind are called; the others are tokens"""
+OF_TOKENS = ("top_k", "top_p", "min_p", "repetition", "no_repeat")
+"""settings of drawing that choose among tokens"""
 
 
 class Material(ABC):
@@ -45,6 +52,14 @@ class Material(ABC):
         """Refuse a score that validation does not give."""
         return
 
+    def check_drawn(self, decode: DecodeConfig) -> None:
+        """Refuse what means nothing where this is drawn."""
+        return
+
+    def unread(self, name: str, counts: Mapping[str, int], met: Collection[str]) -> Sequence[str]:
+        """What a score has to tell of what the model cannot read; if that is everything, there is no score."""
+        return ()
+
 
 @dataclass(frozen=True)
 class Written(Material):
@@ -69,6 +84,18 @@ class Written(Material):
 
     def told(self, split: str, counts: Mapping[str, int]) -> str:
         return Letters.told(split, counts)
+
+    def unread(self, name: str, counts: Mapping[str, int], met: Collection[str]) -> Sequence[str]:
+        unknown, there = counts["unknown"], counts["tokens"] - counts["texts"]
+        if not unknown:
+            return ()
+        noun = NOUNS.get(self.text.kind, "tokens")
+        if not any(character.isalnum() for token in set(met) - {*UNK, *EOS} for character in token):
+            raise DataError(
+                f"{name}: {unknown:,} of {there:,} {noun} are unknown to this model, and not one letter or digit is "
+                "known; score it on text like that which it has learnt from"
+            )
+        return (f"{unknown:,} of {there:,} {noun} are unknown to this model; each is scored as <UNK>",)
 
 
 @dataclass(frozen=True)
@@ -98,3 +125,10 @@ class Measured(Material):
     def check_select(self, select: str) -> None:
         if select != "loss":
             raise ConfigError(f"train.select: numbers have a loss and nothing else, got {select!r}")
+
+    def check_drawn(self, decode: DecodeConfig) -> None:
+        usual = DecodeConfig()
+        for name in OF_TOKENS:
+            if getattr(decode, name) != getattr(usual, name):
+                given = f"{name} = {getattr(decode, name)}"
+                raise ConfigError(f"{given} chooses among tokens, and this model writes numbers; leave it out")

@@ -177,8 +177,9 @@ class Validation:
         size = len(self.feed.held_out)
         # from all over: many files begin with their shortest sentences
         rows = np.arange(size) if size <= self.task.scored else np.arange(self.task.scored) * size // self.task.scored
+        tried = self.tried() if self.feed.world.leads else []
         if not len(rows):
-            return metrics, ()
+            return metrics, tried
         bleu, samples = torch.zeros(()), []
         if self.feed.world.leads:
             sources, references = self.feed.texts(rows)
@@ -187,7 +188,12 @@ class Validation:
             told = zip(sources, outputs, references, strict=True)
             samples = [{"source": a, "output": b, "reference": c} for a, b, c in told][: self.task.samples]
         # all ranks decide the same from the same numbers
-        return {**metrics, "bleu": float(self.feed.world.sum({"bleu": bleu})["bleu"])}, samples
+        return {**metrics, "bleu": float(self.feed.world.sum({"bleu": bleu})["bleu"])}, [*samples, *tried]
+
+    def tried(self) -> list[Mapping[str, str]]:
+        """The sentences that the recipe names, and what is made of them now."""
+        outputs = self.translator.translate(self.task.tried)
+        return [{"tried": text, "output": out[0].text} for text, out in zip(self.task.tried, outputs, strict=True)]
 
 
 class TranslationModel(Model):
@@ -249,11 +255,12 @@ class TranslationModel(Model):
     def answer(self, text: str) -> str:
         return self.translate(text)
 
-    def reading(self, text: str) -> Reading:
-        """A text and the translation that the model gives it."""
+    def reading(self, text: str, said: str | None = None) -> Reading:
+        """A text and the translation that the model gives it, or the one that is `said`: models can then be compared."""
         ours, theirs, translator = self.vocabularies.source, self.vocabularies.target, self.translator()
         source = ours.encode(text.strip()).ids
-        target = [theirs.sos, *theirs.encode(translator.translate([text])[0][0].text).ids, theirs.eos]
+        best = translator.translate([text])[0][0].text if said is None else said
+        target = [theirs.sos, *theirs.encode(best).ids, theirs.eos]
         words = {"source": [[*ours.tokens(source), "<EOS>"]], "target": [theirs.tokens(target)]}
         space = self.recipe.spaces(self.vocabularies)[1]
         return Reading(translator.source([source]), Tokens.of([target]), space, words)

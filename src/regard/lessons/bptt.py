@@ -250,7 +250,7 @@ def _work(given: Mapping[str, Value]) -> Work:
         r"\frac{\partial L}{\partial W} \text{ with } i \text{ in the window of } t",
         "h_all grad_h W window grad_W",
         value("truncated_W", cut.of["W"], "unit before", r"\text{truncated}"),
-        value("lost", apart(full.of["W"], cut.of["W"]), "", r"\text{largest loss}"),
+        value("lost", apart(full.of["W"], cut.of["W"]), "", r"\text{lost at most}"),
     )
     for name, size, found in (("full", 0, full), (f"in windows of {window}", window, cut)):
         auto = by_autograd(net, x, y, h, size)

@@ -20,6 +20,7 @@ from regard.lessons.lesson import Value
 from regard.lessons.page import Page
 from regard.lessons.plan import Input, Plan, Work
 from regard.lessons.trained import trained
+from regard.look.steps import crosses
 from regard.look.views import AttentionView
 from regard.run import load, record
 
@@ -152,6 +153,11 @@ def looked(path: Path | str, sentence: str) -> Looked:
         raise ModelError(f"{path} was trained to {model.recipe.kind()}; this lesson looks into translators")
     with record(model) as trace:
         said = model.translate(sentence, beam=1)
+    if not any(crosses(seen) for seen in trace.records if seen.name.endswith("weights")):
+        raise ModelError(
+            f"{path} is a model of the kind {model.recipe.model.kind}, whose decoder does not attend to its source; "
+            "this lesson needs one that does, such as rnnsearch, luong or transformer"
+        )
     view = trace.attention()
     stem = view.name.removesuffix("weights")
     weights, contexts = trace.find(view.name), trace.find(f"{stem}context")

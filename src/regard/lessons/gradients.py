@@ -25,6 +25,8 @@ from regard.trace import record
 
 value = Page.value
 ANGLE, VOCABULARY, WIDTH = 0.5, 16, 32
+LEVEL = 0.01
+"""how far from 1 a rate may be that neither fades nor grows"""
 
 INPUTS = (
     Input("radius", 0.9, "spectral radius of the worked matrix", symbol=r"\rho", bounds=(0.05, 4)),
@@ -100,13 +102,21 @@ def _rate(curve: Decay) -> float:
     return 0.0 if math.isnan(curve.rate) else curve.rate
 
 
+def _fate(rate: float) -> str:
+    """What becomes of a gradient that every step multiplies by `rate`."""
+    if abs(rate - 1) <= LEVEL:
+        return "stays"
+    return "fades" if rate < 1 else "grows"
+
+
 def _by_radius(page: Page, given: Mapping[str, Value]) -> None:
     view = spectral_sweep(tuple(given["radii"].data), 32, given["length"].data, given["inputs"].data)
-    fates = ["fades" if _rate(curve) < 1 else "grows" for curve in view.curves]
+    fates = [_fate(_rate(curve)) for curve in view.curves]
     page.step(
         "A network by its spectral radius",
         "The same random matrix of 32 units, scaled to each radius. A curve each, on a logarithmic axis, and what one "
-        "more step multiplies by. With strong inputs (inputs=1) units saturate, and all of them fade.",
+        f"more step multiplies by; within {100 * LEVEL:g} % of 1 it stays. With strong inputs (inputs=1) units "
+        "saturate, and all of them fade.",
         r"\| \frac{\partial L_t}{\partial h_s} \| \text{ against } t - s",
         "radii inputs length",
         *_curves("by_radius", "network", list(view.curves)),

@@ -23,6 +23,8 @@ LONGEST = 16
 BARS = "▁▂▃▄▅▆▇█"
 NUMBERS = 12
 """rows and columns up to which a picture of signed numbers also shows the numbers"""
+SPAN = 2.0
+"""factor that a logarithmic axis spans at least"""
 STRONG = "bold"
 
 
@@ -70,8 +72,12 @@ def _pixel(place: float, colour: Colour) -> str:
 def curves(value: Value, width: int) -> list[Text]:
     """Rows of bars on one axis, with the first and the last number of each; "log": by powers of ten.
 
+    A logarithmic axis spans a factor of 2 at least, so that what hardly moves is drawn level.
+
     >>> [line.plain.rstrip() for line in curves(Value("g", [1.0, 0.1, 0.01], ("distance",), look="log"), 60)]
     ['1.0e+00 █▅▁ 1.0e-02', 'distance 0 to 2; axis from 1.0e-02 to 1.0e+00']
+    >>> [line.plain.rstrip() for line in curves(Value("g", [1.0, 1.001, 0.999], ("distance",), look="log"), 60)]
+    ['1.0e+00 ███ 1.0e+00', 'distance 0 to 2; axis from 5.0e-01 to 1.0e+00']
     >>> [line.plain.rstrip() for line in curves(Value("g", [1.0, 0.5, 0.0], ("step",), look="line"), 60)]
     ['1.0e+00 █▅▁ 0', 'step 0 to 2; axis from 0 to 1.0e+00']
     """
@@ -85,7 +91,7 @@ def curves(value: Value, width: int) -> list[Text]:
     steps, powers = len(rows[0]), value.look == "log"
     room = max(3, min(steps, width - margin - 2 * 8))
     drawn = [x for row in rows for x in row if x > 0 or not powers]
-    low, high = min(drawn, default=1.0), max(drawn, default=1.0)
+    low, high = _ends(drawn, powers)
     lines = []
     for i, row in enumerate(rows):
         picked = [row[round(k * (steps - 1) / max(room - 1, 1))] for k in range(room)]
@@ -99,6 +105,12 @@ def curves(value: Value, width: int) -> list[Text]:
     for part in folded(f"{axis} {along[0]} to {along[-1]}; axis from {_power(low)} to {_power(high)}", width):
         lines.append(Text(part, "dim"))
     return lines
+
+
+def _ends(drawn: Sequence[float], powers: bool) -> tuple[float, float]:
+    """Where an axis begins and ends."""
+    low, high = min(drawn, default=1.0), max(drawn, default=1.0)
+    return min(low, high / SPAN) if powers else low, high
 
 
 def _power(number: float) -> str:

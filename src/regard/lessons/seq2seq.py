@@ -77,19 +77,25 @@ def _saying(page: Page, target: WordList, model: EncoderDecoder, read: Tokens, l
         for choice in decode(model, read, Tokens.of([[SOS]]), Beam(1), torch.tensor([limit])):
             said.append(int(choice.tokens.flatten()[0]))
     logs = torch.stack([seen.data[0].log_softmax(-1) for seen in trace.find("logits")])
+    states = torch.stack([seen.data[0, -1] for seen in trace.find("decoder.features")])
     before = "context"
-    for t, (word, log_V) in enumerate(zip(said, logs), 1):
+    for t, (word, log_V, state_D) in enumerate(zip(said, logs, states), 1):
         best = log_V.topk(SHOWN)
         heard = "<SOS>" if t == 1 else target.words(said[t - 2 : t - 1])[0]
         page.step(
             f"Step {t}: after {heard}",
-            "The likeliest words, and the one that is said; it is what is read next." if t == 1 else "",
-            "p(y_t) = \\softmax(W s_t)" if t == 1 else "",
+            "The decoder's state goes on from the context, and from what was said. The likeliest words by it, and the "
+            "one that is said; it is what is read next."
+            if t == 1
+            else "",
+            r"s_t = f(s_{t-1}, y_{t-1}), s_0 = c \quad p(y_t) = \softmax(W s_t)" if t == 1 else "",
             before,
+            value(f"s_{t}", state_D, "unit", f"s_{{{t}}}"),
             value(f"p_{t}", best.values.exp(), "word", "p", {"word": target.words(best.indices.tolist())}, "weights"),
             value(f"y_{t}", target.words([word])[0], "", f"y_{{{t}}}"),
         )
-        before = f"context y_{t}"
+        before = f"s_{t} y_{t}"
+    page.agree("softmax(W s), and the p that was said by", model.readout(states).softmax(-1), logs.exp(), 1e-5)
     page.step(
         "What was said",
         "It ends by itself, with <EOS>." if said[-1] == EOS else "The limit came before <EOS>.",

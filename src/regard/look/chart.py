@@ -79,7 +79,10 @@ class Linear(Axis):
 
     def ends(self, numbers: Sequence[float]) -> tuple[float, float]:
         low, high = min(numbers), max(numbers)
-        return (low, high) if high > low else (low - 0.5, high + 0.5)
+        if high > low:
+            return low, high
+        start = low - 0.5 if low < 0 else max(0.0, low - 0.5)  # what is never below 0 has no axis there
+        return start, start + 1.0
 
     def share(self, number: float, ends: tuple[float, float]) -> float:
         return (number - ends[0]) / (ends[1] - ends[0])

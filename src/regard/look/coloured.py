@@ -43,13 +43,15 @@ class ColouredText:
     values: np.ndarray
     """(tokens,)"""
     scale: Scale
+    note: str = ""
+    """what else the legend says of the colours"""
 
     def text(self, width: int | None = None, colour: Colour | None = None) -> str:
         """The text on its colours; where there are none, a line a token with its number."""
         width = shutil.get_terminal_size().columns if width is None else width
         colour = terminal.colours(os.environ, sys.stdout.isatty()) if colour is None else colour
         if colour == "none":
-            return terminal.heat_map(self._column(), width, colour)
+            return "\n".join([terminal.heat_map(self._column(), width, colour), *self._noted()])
         strengths = self.scale.strengths(self.values)
         lines = []
         for line in wrapped(self.tokens, width):
@@ -57,7 +59,7 @@ class ColouredText:
             places = [float(strengths[i]) for i in in_sight(line, self.tokens)]
             lines.append("".join(terminal.painted(a, s, colour, self.scale.ramp) for a, s in zip(labels, places)))
         head = isolated(cut(visible(self.title), width))
-        return "\n".join([head, *lines, terminal.legend(self._column(), colour)])
+        return "\n".join([head, *lines, terminal.legend(self._column(), colour), *self._noted()])
 
     def svg(self) -> str:
         """The picture as one SVG text; it needs no other file."""
@@ -74,8 +76,14 @@ class ColouredText:
             y += LINE
         column = self._column()
         parts += svg.legend(self.scale, column.smallest, column.largest, unit * 2, y + unit)
+        for note in self._noted():
+            y += 18
+            parts.append(svg.written(unit * 2, y + unit + 28, note, "rg-muted"))
         width = max(widest, 320.0, svg.extent(self.title, 14)) + unit * 4
         return svg.document(width, y + unit * 6, self.title, column.summary(), parts)
+
+    def _noted(self) -> list[str]:
+        return [self.note] if self.note else []
 
     def _cells(self, i: int) -> int:
         return cell_len(written(self.tokens[i], WIDE))

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.look.states import backwards
+from regard.look.states import backwards, begins
 from regard.look.steps import ANSWER, Spell, crosses, passes, plain, reader, side, spelt, trimmed
 from regard.trace import Record
 
@@ -43,6 +43,8 @@ def _whole(name: str, records: Sequence[Record], words: Words) -> Record:
     path = [(found.records[0], 0)] if name == ANSWER else found.path(found.sources[0])
     axes, data = joined(path)
     first, scene = path[0][0], {**words, "condensed": True}
+    if begins(first):
+        scene["begins"] = True
     if backwards(first):  # so that it stands under the word it was read at
         data, scene["backwards"] = data.flip(axes.index("position")), True
     labels: dict[str, Any] = {}
@@ -95,7 +97,7 @@ def joined(path: Path) -> tuple[tuple[str, ...], Tensor]:
     """The axes and the numbers of a path, without the batch.
 
     Queries and positions follow one another; of keys the last record has all that the earlier ones had; what has no
-    place in a sentence of its own gets one: an axis "query", "position" or "step".
+    place in a sentence of its own gets one: an axis "query", "position" or "step"; what a decoder begins from has none.
 
     >>> joined([(Record("h", ("batch", "width"), torch.ones(1, 2), {}, {"position": t}), 0) for t in range(3)])[0]
     ('position', 'width')
@@ -112,7 +114,7 @@ def joined(path: Path) -> tuple[tuple[str, ...], Tensor]:
         return axes, parts[-1]
     if "position" in axes:
         return axes, torch.cat(parts, axes.index("position"))
-    place = next((name for name in ("position", "step") if name in record.scene), None)
+    place = next((name for name in ("position", "step") if name in record.scene and not begins(record)), None)
     return (axes, parts[0]) if place is None else ((place, *axes), torch.stack(parts))
 
 

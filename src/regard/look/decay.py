@@ -14,8 +14,11 @@ from regard.look.chart import Curve, Linear, Logarithmic, chart
 from regard.look.matrix import Matrix
 from regard.look.scales import Powers
 from regard.look.terminal import Colour
+from regard.look.tokens import cut, visible
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+WANTED = 72
+"""cells of a title that what was wanted may have"""
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,8 @@ class DecayView:
 
     curves: tuple[Decay, ...]
     title: str = "|dL_t/dh_s| against the distance t - s"
+    wanted: str | None = None
+    """the text whose words the losses are of, the same for all models; None: the one that they read"""
 
     @property
     def matrix(self) -> Matrix:
@@ -112,7 +117,8 @@ class DecayView:
     def svg(self) -> str:
         """All curves in one picture, norms in powers of ten."""
         drawn = [Curve(curve.label, curve.distances, curve.norms) for curve in self.curves]
-        return chart(drawn, self.title, Linear("distance t - s, in tokens"), Logarithmic("norm"))
+        title = "; ".join([self.title, *(cut(line, WANTED) for line in self._wanted())])
+        return chart(drawn, title, Linear("distance t - s, in tokens"), Logarithmic("norm"))
 
     def text(self, width: int | None = None, colour: Colour | None = None) -> str:
         """A table of norms on their colours, and each curve in words; where names are long, letters stand for them."""
@@ -121,11 +127,14 @@ class DecayView:
             letters = tuple(LETTERS[i % len(LETTERS)] for i in range(len(self.curves)))
             matrix, keys = replace(matrix, columns=letters), [f"{letter}  " for letter in letters]
         told = [f"{key}{curve.told()}" for key, curve in zip(keys, self.curves)]
-        return "\n".join([terminal.heat_map(matrix, width, colour), *told])
+        return "\n".join([terminal.heat_map(matrix, width, colour), *self._wanted(), *told])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
-        return {"title": self.title, "curves": [curve.to_dict() for curve in self.curves]}
+        return {"title": self.title, "wanted": self.wanted, "curves": [curve.to_dict() for curve in self.curves]}
+
+    def _wanted(self) -> list[str]:
+        return [] if self.wanted is None else [f"wanted of all: {visible(self.wanted)}"]
 
     def _repr_html_(self) -> str:
         return self.svg()

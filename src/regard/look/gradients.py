@@ -50,7 +50,7 @@ class GradientsView:
     columns: list[str]
     """the words after which the states stood"""
     side: str = "target"
-    """whose states these are"""
+    """whose states these are; "start": what the decoder begins from"""
     backwards: bool = False
     """whether the states were made from the last word to the first"""
 
@@ -62,6 +62,8 @@ class GradientsView:
     def distances(self) -> np.ndarray:
         """(wanted, read): how many words were read between a state and a loss; below 0 it lies in the future."""
         wanted, read = np.arange(len(self.rows))[:, None], np.arange(len(self.columns))[None]
+        if self.side == "start":  # before the first word
+            return wanted - read + 1
         if self.side == "target":
             return wanted - read
         order = read if not self.backwards else len(self.columns) - 1 - read
@@ -142,8 +144,9 @@ def gradients_through_time(
             )
         records = [r for r in trace.records if r.name == chosen]
         norms = _mean(row_gradients(torch.stack(losses), records))
-    side, backwards = steps.reader(records[0]), states.backwards(records[0])
-    columns = _labels(words, side, norms.shape[1])
+    begins, backwards = states.begins(records[0]), states.backwards(records[0])
+    side = "start" if begins else steps.reader(records[0])
+    columns = [states.START] if begins else _labels(words, side, norms.shape[1])
     rows = _labels(words, "target", norms.shape[0] + 1)[1:] if words else _labels(None, "target", norms.shape[0])
     return GradientsView(
         chosen, norms[:, ::-1] if backwards else norms, rows, columns[: norms.shape[1]], side, backwards

@@ -88,7 +88,8 @@ class Recording:
         weights = steps.joined(path)
         heads = len(weights)
         if head is not None and not 0 <= head < heads:
-            raise ConfigError(f"head: {chosen} has the heads 0 to {heads - 1}, got {head}")
+            there = f"the heads 0 to {heads - 1}" if heads > 1 else "one head, 0"
+            raise ConfigError(f"head: {chosen} has {there}, got {head}")
         shown = weights.mean(0, dtype=np.float64) if head is None and heads > 1 else weights[head or 0]
         rows, columns = self._labels(path, steps.told(found, source, said, self.spell), shown)
         record = path[0][0]
@@ -115,8 +116,10 @@ class Recording:
         """What a layer held after each token: hidden state, cell, a gate, or the residual stream of a Transformer.
 
         `name`: a pattern such as "decoder.*", a kind such as "cell", or a gate such as "forget"; unless given, the
-        hidden state over the source if there is one, else over the target. `layer`: which of those that fit, the last
-        unless given; `units`: which units, those that move most unless given; `row` and `said` as for attention().
+        hidden state over the source if there is one, else over the target; "context" is what attention of one head
+        found, or the source in one vector, and "start" what a layer of a decoder begins from. `layer`: which of those
+        that fit, the last unless given; `units`: which units, those that move most unless given; `row` and `said` as
+        for attention().
         """
         return states.view(self.records, self.spell, (name, layer), units, (row, said))
 
@@ -176,11 +179,7 @@ class Recording:
             raise ConfigError(f"name: no attention is called {pattern!r}; there are {', '.join(kinds)}")
         if layer is None or layer == -1:
             return fitting[-1]
-        numbered = {steps.layer(name): name for name in fitting}
-        if layer not in numbered:
-            there = ", ".join(str(number) for number in numbered if number is not None) or "none with a number"
-            raise ConfigError(f"layer: the layers of that attention are {there}, got {layer}")
-        return numbered[layer]
+        return steps.numbered({steps.layer(name): name for name in fitting}, layer, "that attention")
 
     def _labels(
         self, path: list[tuple[Record, int]], said: list[str] | None, weights: np.ndarray

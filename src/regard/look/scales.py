@@ -122,6 +122,8 @@ class Powers(Scale):
     array([0. , 0.5, 1. , nan])
     >>> [Powers(1e-4, 1.0).told(n) for n in (0.00123, 0.0, 21.0)]
     ['1e-3', '0', '2e+1']
+    >>> [Powers(1e-4, 1.0).brief(n) for n in (0.001, 0.0, 1.0)]
+    ['-3.0', '·', '0.0']
     """
 
     ramp = "log"
@@ -157,6 +159,8 @@ class Powers(Scale):
         return f"{mantissa}e{int(exponent):+d}" if exponent and number > 0 else f"{number:.0f}"
 
     def brief(self, number: float) -> str:
+        if number == 0:
+            return "·"  # a 0 would read as 10^0
         return f"{math.log10(number):.1f}" if 0 < number < math.inf else self.told(number)
 
     def exact(self, number: float) -> str:

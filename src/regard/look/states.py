@@ -1,14 +1,15 @@
-"""What a layer held after each token, unit by unit: hidden states, cells, gates, residual streams.
+"""What a layer held after each token, unit by unit: hidden states, cells, gates, residual streams, contexts.
 
 A recurrent layer gives one record a position, a Transformer's one for all; both become (token, unit). What was read
-backwards is turned, so that it stands under the token it was read at.
+backwards is turned, so that it stands under the token it was read at. What a decoder begins from is one vector, before
+any token.
 """
 
 from __future__ import annotations
 
 import fnmatch
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ KINDS = ("hidden", "residual", "features")
 """What is shown unless told, the first that was recorded."""
 DRAWN = 12
 """units that are drawn unless told"""
+START = "(start)"
+"""stands where a token would, under what a decoder begins from"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +100,13 @@ class StatesView:
             raise ConfigError(f"unit: this view has the units {', '.join(map(str, self.units))}, got {unit}")
         at, gate = self.units.index(unit), f", {self.gate} gate" if self.gate else ""
         title = f"{self.name}{gate}, unit {unit} of {self.width}"
-        return ColouredText(title, list(self.tokens), self.values[:, at], self.scale)
+        values = self.values[:, at]
+        largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+        if self.gate or self.reach == 1 or not largest:
+            return ColouredText(title, list(self.tokens), values, self.scale)
+        # on the scale of all units one that hardly moves would be blank
+        scale, told = replace(self, reach=largest).scale, f"colours reach as far as this unit does, ±{largest:.4g}"
+        return ColouredText(title, list(self.tokens), values, scale, told)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
@@ -158,8 +167,9 @@ def choose(
 ) -> tuple[str, str | None]:
     """The record and the gate that are meant by a pattern of names, a kind ("cell") or a gate ("forget").
 
-    A gate is called as its record, with its own name at the end: "decoder.*.forget" is a pattern too. With no pattern
-    what the `reader` side read; with no layer that of the layers that `unless` counts to, -1 the last.
+    A gate is called as its record, with its own name at the end: "decoder.*.forget" is a pattern too. Of several that
+    fit, those along a text before what a decoder begins from, and those that the `reader` side read before the other's;
+    with no layer that of the layers that `unless` counts to, -1 the last.
 
     >>> seen = Record("encoder.cell", ("batch", "width"), torch.ones(1, 1), {}, {"position": 0})
     >>> choose([seen], "cell")
@@ -180,15 +190,13 @@ def choose(
         fitting = preferred(fits)
     if not fitting:
         raise ConfigError(f"name: no state and no gate is called {pattern!r}; there are {', '.join(found)}")
+    fitting = [name for name in fitting if not begins(found[name][0])] or fitting
+    nearer = [name for name in fitting if steps.reader(found[name][0]) == reader] or fitting
+    number = steps.layer(nearer[unless if layer is None else -1]) if layer is None or layer == -1 else layer
     numbered: dict[int | None, str] = {}
-    for name in fitting:
+    for name in (*nearer, *fitting):
         numbered.setdefault(steps.layer(name), name)  # of two directions the one that reads onward is first
-    if layer is None or layer == -1:
-        layer = list(numbered)[unless if layer is None else -1]
-    if layer not in numbered:
-        there = ", ".join(str(number) for number in numbered if number is not None) or "none with a number"
-        raise ConfigError(f"layer: the layers of those states are {there}, got {layer}")
-    record, gate = found[numbered[layer]]
+    record, gate = found[steps.numbered(numbered, number, "those states")]
     return record.name, gate
 
 
@@ -215,13 +223,28 @@ def gates(record: Record) -> list[str]:
 
 
 def is_state(record: Record) -> bool:
-    """Whether a record holds one vector a position, or one a gate and position.
+    """Whether a record holds one vector a position, one a gate and position, or one before the first position.
 
     >>> is_state(Record("decoder.features", ("batch", "position", "width"), torch.ones(1, 2, 3), {}, {}))
     True
+    >>> context = "batch", "head", "query", "width"
+    >>> [is_state(Record("cross.context", context, torch.ones(1, heads, 2, 3), {}, {})) for heads in (1, 8)]
+    [True, False]
     """
-    along = "position" in record.axes or "position" in record.scene
-    return along and {"batch", "width"} <= set(record.axes) <= {"batch", "position", "gate", "width"}
+    axes = set(record.axes)
+    if axes == {"batch", "head", "query", "width"}:
+        return record.data.shape[record.axes.index("head")] == 1
+    along = "position" in axes or "position" in record.scene or begins(record)
+    return along and {"batch", "width"} <= axes <= {"batch", "position", "gate", "width"}
+
+
+def begins(record: Record) -> bool:
+    """Whether a record is what a decoder has before it reads its first word: one vector, with no place in a text.
+
+    >>> begins(Record("decoder.context", ("batch", "width"), torch.ones(1, 2), {}, {"begins": True}))
+    True
+    """
+    return bool(record.scene.get("begins"))
 
 
 def preferred(names: Sequence[str]) -> list[str]:
@@ -246,13 +269,15 @@ def _joined(path: Sequence[tuple[Record, int]], gate: str | None) -> np.ndarray:
             axes.remove("gate")
         tensor = tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
         numbers = tensor.reshape(-1, tensor.shape[-1]).numpy()
-        parts.append(numbers[: steps.prompt_length(record, row) if "position" in axes else None])
+        parts.append(numbers[: steps.prompt_length(record, row) if {"position", "query"} & set(axes) else None])
     return np.concatenate(parts)
 
 
 def _tokens(first: tuple[Record, int], said: list[str] | None, length: int, spell: steps.Spell) -> list[str]:
     """The tokens that were read: the words given, or the prompt and what was said; numbers where nobody knows."""
     record, row = first
+    if begins(record):
+        return [START]
     read = steps.read_words(record, row, spell)
     if said is not None and steps.reader(record) == "target":
         read = [*(read or []), *said][:length]

@@ -261,6 +261,21 @@ def layer(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def numbered(names: Mapping[int | None, str], layer: int | None, what: str) -> str:
+    """The name in a layer that somebody asked for.
+
+    >>> numbered({None: "decoder.cross.weights"}, 3, "that attention")
+    Traceback (most recent call last):
+    regard.errors.ConfigError: layer: no layer of that attention has a number, got 3; leave the layer out
+    """
+    if layer in names:
+        return names[layer]
+    there = ", ".join(str(number) for number in names if number is not None)
+    if not there:
+        raise ConfigError(f"layer: no layer of {what} has a number, got {layer}; leave the layer out")
+    raise ConfigError(f"layer: the layers of {what} are {there}, got {layer}")
+
+
 def crosses(record: Record) -> bool:
     """Whether one sequence looks at another in this record.
 

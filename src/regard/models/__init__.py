@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+
+from regard.models.base import parameters
 from regard.models.convolution import ConvolutionConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.gpt import GPTConfig
@@ -15,6 +18,7 @@ from regard.models.rnnlm import RNNLMConfig
 from regard.models.rnnsearch import RNNsearchConfig
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.transformer import TransformerConfig
+from regard.spaces import Words
 
 ModelConfig = (
     TransformerConfig
@@ -36,39 +40,60 @@ ReaderConfig = RecurrentConfig | ConvolutionConfig | TransformerConfig | MLPConf
 class Preset:
     """A published shape under its name.
 
-    >>> PRESETS["transformer-base"].config.layers
-    6
+    >>> PRESETS["transformer-base"].config.layers, PRESETS["transformer-base"].parameters
+    (6, 63082496)
     """
 
     config: ModelConfig
     provenance: str
+    """where it was published"""
+    words: tuple[int, int]
+    """the sizes of the vocabularies there: of what is read, and of what is said"""
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers it learns with those vocabularies; nothing is allocated for the answer."""
+        with torch.device("meta"):
+            return parameters(self.config.build(*(Words(size) for size in self.words)))
 
 
 _TINY = TransformerConfig(layers=4, width=128, inner=256, heads=4, dropout=0.3)
 
 PRESETS = {
-    "transformer-base": Preset(TransformerConfig(), "Vaswani et al. 2017, table 3, base"),
+    "transformer-base": Preset(TransformerConfig(), "Vaswani et al. 2017, table 3, base", (37_000, 37_000)),
     "transformer-big": Preset(
         TransformerConfig(width=1024, inner=4096, heads=16, dropout=0.3),
         "Vaswani et al. 2017, table 3, big (En-De; En-Fr uses dropout 0.1)",
+        (37_000, 37_000),
     ),
     "transformer-tiny": Preset(
-        _TINY, "Wu et al. 2021, fairseq's transformer_tiny for Multi30k: 4 layers, width 128, inner 256, 4 heads"
+        _TINY,
+        "Wu et al. 2021, fairseq's transformer_tiny for Multi30k: 4 layers, width 128, inner 256, 4 heads",
+        (10_000, 10_000),
     ),
-    "gpt-2": Preset(GPTConfig(), "Radford et al. 2019, table 2, smallest"),
-    "seq2seq": Preset(Seq2SeqConfig(), "Sutskever et al. 2014, 4 layers of 1000"),
-    "lstm-medium": Preset(RNNLMConfig(), "Zaremba et al. 2014, 4.1, medium: 2 layers of 650, dropout 0.5"),
+    "gpt-2": Preset(GPTConfig(), "Radford et al. 2019, table 2, smallest", (50_257, 50_257)),
+    "seq2seq": Preset(Seq2SeqConfig(), "Sutskever et al. 2014, 4 layers of 1000", (160_000, 80_000)),
+    "lstm-medium": Preset(
+        RNNLMConfig(), "Zaremba et al. 2014, 4.1, medium: 2 layers of 650, dropout 0.5", (10_000, 10_000)
+    ),
     "lstm-large": Preset(
-        RNNLMConfig(width=1500, dropout=0.65), "Zaremba et al. 2014, 4.1, large: 2 layers of 1500, dropout 0.65"
+        RNNLMConfig(width=1500, dropout=0.65),
+        "Zaremba et al. 2014, 4.1, large: 2 layers of 1500, dropout 0.65",
+        (10_000, 10_000),
     ),
     "rnnsearch-50": Preset(
         RNNsearchConfig(),
         "Bahdanau et al. 2015, A.2.3: states of 1000, embeddings of 620, maxout of 500; 30,000 words, 50 a sentence",
+        (30_000, 30_000),
     ),
     "luong": Preset(
-        LuongConfig(), "Luong et al. 2015, 4.1: 4 layers of 1000, dropout 0.2, global, input feeding; 50,000 words"
+        LuongConfig(),
+        "Luong et al. 2015, 4.1: 4 layers of 1000, dropout 0.2, global, input feeding; 50,000 words",
+        (50_000, 50_000),
     ),
     "gnmt": Preset(
-        GNMTConfig(), "Wu et al. 2016, sections 3 and 8: 8 + 8 layers of 1024, dropout 0.2; 32,000 word pieces"
+        GNMTConfig(),
+        "Wu et al. 2016, sections 3 and 8: 8 + 8 layers of 1024, dropout 0.2; 32,000 word pieces",
+        (32_000, 32_000),
     ),
 }

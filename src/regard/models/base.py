@@ -9,13 +9,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from regard.sequence import Memory, Padded, Rows, Tokens
 from regard.spaces import Space
+
+Scope = Literal["all", "near", "before", "itself"]
+"""How much of its source a place knows when it answers"""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from regard.errors import ConfigError
-from regard.models.base import Encoder
+from regard.models.base import Encoder, Scope
 from regard.nn.convolution import GatedConvolution, ReluConvolution
 from regard.nn.positions import Sinusoids
 from regard.sequence import Memory, Tokens
@@ -61,12 +61,18 @@ class ConvolutionConfig:
     @property
     def shape(self) -> str:
         """The encoder in a few words."""
-        return f"convolution {self.layers} layers, kernel {self.kernel}, width {self.width}"
+        layers = "1 layer" if self.layers == 1 else f"{self.layers} layers"
+        return f"convolution {layers}, kernel {self.kernel}, width {self.width}"
 
     @property
     def reach(self) -> int | None:
         """The most places that can be read: any number."""
         return None
+
+    @property
+    def scope(self) -> Scope:
+        """Its neighbours."""
+        return "near"
 
     def build_encoder(self, source: Space) -> ConvolutionEncoder:
         """An encoder with fresh weights; the head or decoder that goes with it is somebody else's."""

@@ -21,6 +21,7 @@ from regard.errors import ConfigError
 from regard.models.base import Decoder, Encoder, EncoderDecoder, State
 from regard.models.recurrent import check_recurrent, unpacked
 from regard.nn.alignment import Additive, Alignment
+from regard.nn.bridge import begin
 from regard.nn.recurrent import LSTM, Bidirectional, States
 from regard.sequence import Memory, Padded, Rows, Tokens
 from regard.spaces import Space
@@ -144,7 +145,8 @@ class GNMTDecoder(Decoder):
 
     def start(self, memory: Memory, room: int) -> State:
         like = memory.states.data
-        return State(self.cross.annotate(memory.states), Deep((self.first.zeros(like), *self.tower.zeros(like))))
+        states = begin((self.first, *self.tower.layers), (self.first.zeros(like), *self.tower.zeros(like)))
+        return State(self.cross.annotate(memory.states), Deep(states))
 
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
         lowest, *upper = state.hypothesis.layers

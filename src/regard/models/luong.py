@@ -21,7 +21,7 @@ from regard.errors import ConfigError
 from regard.models.base import Decoder, Encoder, EncoderDecoder, State
 from regard.models.recurrent import RecurrentEncoder, check_recurrent, unpacked
 from regard.nn.alignment import SCORES, Alignment, Annotations, ScoreName, mix
-from regard.nn.bridge import bridge
+from regard.nn.bridge import begin, bridge, shown
 from regard.nn.recurrent import Stack, States, unroll
 from regard.sequence import Memory, Rows, Tokens
 from regard.spaces import Space
@@ -62,7 +62,8 @@ class LuongConfig:
     @property
     def shape(self) -> str:
         """The model in a few words."""
-        return f"luong {self.layers}+{self.layers} layers, width {self.width}, score {self.score}"
+        fed = "" if self.feeding == "input" else ", no feeding"
+        return f"luong {self.layers}+{self.layers} layers, width {self.width}, score {self.score}{fed}"
 
     @property
     def reach(self) -> int | None:
@@ -116,7 +117,7 @@ class LuongDecoder(Decoder, ABC):
 
     def start(self, memory: Memory, room: int) -> State:
         looked = Looked(self.cross.annotate(memory.states), self.context_said(memory.states.data))
-        states = self.bridge(memory)
+        states = begin(self.stack.each(), self.bridge(memory))
         return State(looked, Fed(states, torch.zeros_like(states[-1][0])))
 
     def look(self, hidden_NTD: Tensor, source: Looked) -> Tensor:
@@ -135,6 +136,11 @@ class FeedingDecoder(LuongDecoder):
         super().__init__(config, space, encoder)
         self.feed = nn.Linear(config.width, 4 * config.width, bias=False)  # the lowest layer's weights for it
 
+    def start(self, memory: Memory, room: int) -> State:
+        state = super().start(memory, room)
+        fed: Fed = state.hypothesis  # before the first step there was none to look: zeros
+        return replace(state, hypothesis=replace(fed, attended=shown(self, "start_attended", fed.attended)))
+
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
         source: Looked = state.source  # type: ignore[assignment]
         lowest, *upper = self.stack.each()
@@ -145,7 +151,7 @@ class FeedingDecoder(LuongDecoder):
             for layer, before in zip(upper, past.layers[1:], strict=True):
                 hidden_ND, end = layer.step(self.dropout(hidden_ND), before)
                 ends.append(end)
-            attended_ND = self.look(hidden_ND[:, None], source).squeeze(1)
+            attended_ND = tap(self, "attended", self.look(hidden_ND[:, None], source).squeeze(1), "batch width")
             return attended_ND, Fed(tuple(ends), attended_ND)
 
         words_NTG = lowest.project(self.dropout(self.embed(unpacked(tokens).data)))  # all at once, out of the loop
@@ -163,7 +169,7 @@ class UnfedDecoder(LuongDecoder):
         x_NTD = self.dropout(self.embed(unpacked(tokens).data))
         with scene(reads="target"):
             outs, ends = self.stack(tokens.like(x_NTD), state.hypothesis.layers)
-        attended_NTD = self.look(outs[-1], source)
+        attended_NTD = tap(self, "attended", self.look(outs[-1], source), "batch position:target width")
         features_NTD = tap(self, "features", self.dropout(attended_NTD), "batch position:target width")
         return features_NTD, replace(state, hypothesis=replace(state.hypothesis, layers=ends))
 

@@ -12,7 +12,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
-from regard.models.base import Encoder, Layer
+from regard.models.base import Encoder, Layer, Scope
 from regard.sequence import Memory, Tokens
 from regard.spaces import Space
 from regard.trace import tap
@@ -51,6 +51,11 @@ class MLPConfig:
     def reach(self) -> int | None:
         """The most places that can be read: any number."""
         return None
+
+    @property
+    def scope(self) -> Scope:
+        """Nothing but itself."""
+        return "itself"
 
     def build_encoder(self, source: Space) -> MLPEncoder:
         """An encoder with fresh weights; the head that goes with it is somebody else's."""

@@ -13,7 +13,7 @@ from typing import Literal
 from torch import nn
 
 from regard.errors import ConfigError
-from regard.models.base import Encoder
+from regard.models.base import Encoder, Scope
 from regard.nn.recurrent import BidirectionalStack, Cell, Stack, set_forget_bias
 from regard.sequence import Memory, Tokens
 from regard.spaces import Space
@@ -56,6 +56,11 @@ class RecurrentConfig:
     def reach(self) -> int | None:
         """The most places that can be read: any number."""
         return None
+
+    @property
+    def scope(self) -> Scope:
+        """All of it when it is read in both directions."""
+        return "all" if self.bidirectional else "before"
 
     def build_encoder(self, source: Space) -> RecurrentEncoder:
         """An encoder with fresh weights; the head or decoder that goes with it is somebody else's."""

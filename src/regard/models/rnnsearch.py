@@ -20,7 +20,7 @@ from regard.errors import ConfigError
 from regard.models.base import Decoder, Encoder, EncoderDecoder, State
 from regard.models.recurrent import unpacked
 from regard.nn.alignment import Additive, Alignment, Annotations, mix
-from regard.nn.bridge import Bridge, summary_width
+from regard.nn.bridge import Bridge, begin, summary_width
 from regard.nn.recurrent import Bidirectional
 from regard.nn.searching import search
 from regard.sequence import Memory, Rows, Tokens
@@ -157,7 +157,7 @@ class SearchingDecoder(Decoder):
         self.hidden_read, self.readout = nn.Linear(width, pairs, bias=False), space.head(config.maxout)
 
     def start(self, memory: Memory, room: int) -> State:
-        ((hidden_BD,),) = self.bridge(memory)
+        ((hidden_BD,),) = begin([self.unit], self.bridge(memory))
         seen = Searched(self.cross.annotate(memory.states), self.context_given(memory.states.data))
         return State(seen, Searching(hidden_BD))
 

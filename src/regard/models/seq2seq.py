@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from regard.models.base import Decoder, Encoder, EncoderDecoder, State
 from regard.models.recurrent import RecurrentEncoder, check_recurrent, unpacked
-from regard.nn.bridge import bridge, summary, summary_width
+from regard.nn.bridge import begin, bridge, shown, summary, summary_width
 from regard.nn.recurrent import Cell, Stack, set_forget_bias
 from regard.sequence import Memory, Rows, Tokens
 from regard.spaces import Space
@@ -62,7 +62,9 @@ class Seq2SeqConfig:
     def shape(self) -> str:
         """The model in a few words."""
         cell = "" if self.cell == "lstm" else f" {self.cell}"
-        return f"seq2seq{cell} {self.layers}+{self.layers} layers, width {self.width}"
+        both = ", both directions" if self.bidirectional else ""
+        every = ", context with every word" if self.context == "every" else ""
+        return f"seq2seq{cell} {self.layers}+{self.layers} layers, width {self.width}{both}{every}"
 
     @property
     def reach(self) -> int | None:
@@ -126,14 +128,17 @@ class RecurrentDecoder(Decoder):
         self.bridge = bridge(encoder.width, encoder.final, self.stack.shape)
 
     def start(self, memory: Memory, room: int) -> State:
-        context_BD = summary(memory) if self.every else memory.states.data.new_zeros(len(memory), 0)
-        return State(Summary(context_BD), Recurrence(self.bridge(memory)))
+        if self.every:
+            context_BD = shown(self, "context", summary(memory))
+        else:
+            context_BD = memory.states.data.new_zeros(len(memory), 0)
+        return State(Summary(context_BD), Recurrence(begin(self.stack.each(), self.bridge(memory))))
 
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
         x_NTD = self.dropout(self.embed(unpacked(tokens).data))
         if self.every:
             given: Summary = state.source  # type: ignore[assignment]
-            context_ND = tap(self, "context", given.context.repeat_interleave(state.width, 0), "batch width")
+            context_ND = given.context.repeat_interleave(state.width, 0)
             x_NTD = torch.cat([x_NTD, context_ND[:, None].expand(-1, x_NTD.shape[1], -1)], -1)
         with scene(reads="target"):
             outs, ends = self.stack(tokens.like(x_NTD), state.hypothesis.layers)

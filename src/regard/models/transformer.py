@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
-from regard.models.base import Decoder, Encoder, EncoderDecoder, Layer, State
+from regard.models.base import Decoder, Encoder, EncoderDecoder, Layer, Scope, State
 from regard.nn.attention import CrossAttention, KeysValues, SelfAttention, Sight, together
 from regard.nn.feedforward import FeedForward
 from regard.nn.past import Past
@@ -83,6 +83,11 @@ class TransformerConfig:
     def reach(self) -> int | None:
         """The most places that can be read; None: as many as there are."""
         return self.longest if self.positions == "learned" else None
+
+    @property
+    def scope(self) -> Scope:
+        """All of it."""
+        return "all"
 
     def build_encoder(self, source: Space) -> TransformerEncoder:
         """The half that reads."""

@@ -1,17 +1,25 @@
-"""Where a recurrent decoder begins: what the encoder's layers remember if it fits, and if not, what is made of it."""
+"""Where a recurrent decoder begins: what the encoder's layers remember if it fits, and if not, what is made of it.
+
+Who records sees the source in one vector as "context", and what each layer begins from as "start" (its hidden state)
+and "start_cell"; the scene's fact `begins` says that no word was read yet. Of all of them, what is put in their place
+is what is gone on with.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from regard.nn.recurrent import States
 from regard.sequence import Memory, mean
+from regard.trace import scene, tap, tracing
 
 Widths = Sequence[Sequence[int]]
 """of what each layer remembers: one tuple a layer, one number a tensor"""
+STARTS = ("start", "start_cell")
+"""what a layer's first hidden state and its first cell are called"""
 
 
 class Handover(nn.Module):
@@ -24,7 +32,11 @@ class Handover(nn.Module):
     """
 
     def forward(self, memory: Memory) -> States:
-        return memory.final
+        if not tracing():
+            return memory.final
+        context_BD = shown(self, "context", summary(memory))
+        hidden = context_BD.split([layer[0].shape[-1] for layer in memory.final], -1)
+        return tuple((first, *layer[1:]) for first, layer in zip(hidden, memory.final, strict=True))
 
 
 class Zeros(nn.Module):
@@ -59,7 +71,8 @@ class Bridge(nn.Module):
         self.linear = nn.Linear(inputs, sum(width for layer in wanted for width in layer))
 
     def forward(self, memory: Memory) -> States:
-        made = iter(self.linear(summary(memory)).tanh().split([width for layer in self.wanted for width in layer], -1))
+        context_BD = shown(self, "context", summary(memory))
+        made = iter(self.linear(context_BD).tanh().split([width for layer in self.wanted for width in layer], -1))
         return tuple(tuple(next(made) for _ in layer) for layer in self.wanted)
 
 
@@ -80,6 +93,32 @@ def summary_width(width: int, final: Widths) -> int:
     (4, 6)
     """
     return sum(layer[0] for layer in final) if final else width
+
+
+def shown(module: nn.Module, name: str, vector_BD: Tensor) -> Tensor:
+    """A vector a source that a decoder has before it reads its first word; goes on with what comes back.
+
+    >>> from regard.trace import record
+    >>> with record(layer := nn.Identity(), replace={"context": torch.zeros_like}) as trace:
+    ...     shown(layer, "context", torch.ones(1, 2))
+    tensor([[0., 0.]])
+    """
+    with scene(begins=True):
+        return tap(module, name, vector_BD, "batch width")
+
+
+def begin(layers: Iterable[nn.Module], states: States) -> States:
+    """The states that layers begin from, shown to whoever records.
+
+    >>> begin([nn.Identity()], ((torch.ones(1, 2),),))
+    ((tensor([[1., 1.]]),),)
+    """
+    if not tracing():
+        return states
+    return tuple(
+        tuple(shown(layer, name, part) for name, part in zip(STARTS, state, strict=False))
+        for layer, state in zip(layers, states, strict=True)
+    )
 
 
 def bridge(width: int, final: Widths, wanted: Widths) -> nn.Module:

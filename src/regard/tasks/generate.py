@@ -21,8 +21,9 @@ from regard.config import plain
 from regard.data import ShardWriter
 from regard.data.texts import Piece, TextSource
 from regard.errors import ConfigError, DataError
+from regard.loss import projected
 from regard.sequence import PAD, Tokens
-from regard.tasks.base import Batch, Tell
+from regard.tasks.base import Batch, Stream, Tell
 from regard.tasks.translate import SAMPLE
 from regard.text import Tokenizer, TokenizerConfig
 from regard.world import World
@@ -242,6 +243,27 @@ def through(sequence: np.ndarray, window: int, rows: int, world: World = World()
     for number in range(-(-int(np.diff(ends).max()) // window)):
         starts = mine + number * window
         yield read(sequence, starts, (until - starts).clip(0, window) + 1, number == 0)
+
+
+@torch.no_grad()
+def surprises(model: Any, task: Stream, batch: Batch, carry: Any) -> tuple[list[tuple[float, int]], Any]:
+    """Nats and predictions of each window of a batch that has some, and what the next batch goes on from.
+
+    >>> from regard.models.gpt import GPTConfig
+    >>> from regard.spaces import Words
+    >>> words = Words(8)
+    >>> model = GPTConfig(layers=1, width=8, heads=2, longest=8).build(words, words).eval()
+    >>> batch = read(np.array([4, 5, 6, 7]), np.array([0, 1, 3]), np.array([3, 2, 1]), True)
+    >>> [count for _, count in surprises(model, Stream(words), batch, None)[0]]
+    [2, 1]
+    """
+    (features, carry), (real_BT, wanted_BT) = task.features(model, batch, carry), task.asked(batch)["next"]
+    found = []
+    for features_TD, wanted_T, real_T in zip(features["next"], wanted_BT, real_BT, strict=True):
+        if count := int(real_T.sum()):
+            nats = projected(model.readout, task.space.surprise, features_TD[real_T], wanted_T[real_T])
+            found.append((float(nats), count))
+    return found, carry
 
 
 def read(sequence: np.ndarray, starts: np.ndarray, lengths: np.ndarray, begins: bool) -> Batch:

@@ -55,6 +55,8 @@ class TranslateConfig:
     """validation sentences that are translated greedily and scored at each validation; 0: none"""
     samples: int = 4
     """of these, how many are kept in samples.jsonl"""
+    tried: tuple[str, ...] = ()
+    """sentences of your own that are translated at each validation, shown, and kept in samples.jsonl"""
 
     def __post_init__(self) -> None:
         if not 0 < self.held_out < 1:
@@ -114,7 +116,7 @@ class Preparation:
         """The settings that what is prepared depends on."""
         parts = {"data": self.data, "filter": self.filter, "text": self.text, "task": self.task}
         table = {name: plain(part) for name, part in parts.items()}
-        for section, key in (("text", "dropout"), ("task", "samples"), ("task", "scored")):
+        for section, key in (("text", "dropout"), ("task", "samples"), ("task", "scored"), ("task", "tried")):
             table[section].pop(key)
         return {**table, "version": VERSION}
 

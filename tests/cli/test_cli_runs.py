@@ -66,8 +66,18 @@ def test_the_average_of_checkpoints_is_a_model(trained, say, tmp_path):
     told = say("average", trained, "--last", 3, "--out", out)
     assert (told.code, told.err) == (74, f"error: {out} exists already; name another with --out\n")
     told = say("average", trained, "--last", 9)
-    expected = f"error: {trained} has 3 checkpoints, 9 were asked for; train with train.keep=9\n"
+    expected = f"error: {trained} has 3 checkpoints, 9 were asked for; train with train.keep=9, or use --last 3\n"
     assert (told.code, told.err) == (3, expected)
+
+
+def test_without_a_number_all_checkpoints_that_are_kept_are_averaged(trained, say, tmp_path):
+    told = say("average", trained, "--out", tmp_path / "mean")
+    assert (told.code, told.err) == (0, "the mean of steps 10, 20, 30\n")
+
+
+def test_look_says_a_text_without_what_turns_a_screen(trained, say):
+    told = say("look", trained, "je \x1b[31msuis \u202eici " + "encore " * 60)
+    assert not {"\x1b", "\u202e"} & set(told.err) and len(told.err) < 1000
 
 
 def test_look_draws_a_heat_map(trained, say):

@@ -10,7 +10,7 @@ import pytest
 
 import regard
 from regard.cli.lines import arriving, opened_output
-from regard.errors import ConfigError, DataError
+from regard.errors import ConfigError, DataError, ModelError
 
 
 @pytest.fixture(scope="module")
@@ -77,10 +77,12 @@ def test_unknown_characters_are_translated_too(trained, say):
     assert (told.code, told.out.count("\n")) == (0, 1)
 
 
-def test_control_characters_and_bidi_marks_never_come_out(trained, say):
+def test_control_characters_and_bidi_marks_never_come_out(trained, say, monkeypatch):
+    monkeypatch.setattr("regard.text.tokenizer.Tokenizer.decode", lambda self, ids: "a\u202eb\x1b[2J")
+    told = say("translate", trained, "le chat")
+    assert (told.code, told.out) == (0, "ab [2J\n")
     told = say("translate", trained, "le chat", "--prefix", "a\u202eb\x1b[2J")
-    assert told.code == 0
-    assert not {"\u202e", "\x1b"} & set(told.out)
+    assert told.code == 4 and not {"\u202e", "\x1b"} & set(told.err)
 
 
 def test_json_says_hidden_characters_by_their_numbers(trained, say):
@@ -122,6 +124,31 @@ def test_words_that_the_vocabulary_cannot_spell_are_refused_and_not_said_as_unkn
     told = say("translate", trained, "--must", "漢字\x1b", typed=b"\nle chat\n")
     assert (told.code, told.out) == (4, "\n")
     assert told.err == ('error: line 2: "漢字 " cannot appear in an output: the vocabulary does not know all of it\n')
+
+
+@pytest.mark.parametrize("empty", ["", "  "])
+def test_words_that_are_none_are_refused(trained, model, say, empty):
+    told = say("translate", trained, "le chat", "--must", empty)
+    assert (told.code, told.err) == (2, 'error: --must "": expected words that every translation shall hold\n')
+    with pytest.raises(DataError, match="holds no word"):
+        model.translator().translate(["le chat"], constraints=[[empty]])
+
+
+def test_a_prefix_that_cannot_be_said_is_refused(trained, model, say):
+    told = say("translate", trained, "le chat", "--prefix", "日本")
+    said = 'the prefix "日本" cannot begin an output: the vocabulary does not know all of it'
+    assert (told.code, told.err) == (4, f"error: {said}\n")
+    told = say("translate", trained, "le chat", "--prefix", "the cat " * 60)
+    assert told.code == 4 and "an output at most" in told.err
+    assert model.translator().translate(["le chat"], prefix=" I ") == model.translator().translate(["le chat"], "I")
+
+
+def test_a_model_that_gives_no_numbers_is_told_for_a_damaged_one(trained):
+    broken = regard.load(trained)
+    broken.ready.decoder.embed.weight.data.fill_(float("nan"))
+    for beam in (1, 2):
+        with pytest.raises(ModelError, match=r"line 3: .*not numbers"):
+            broken.translator(beam).translate(["le chat"], first_line=3)
 
 
 def test_half_a_character_names_its_line(model):
@@ -182,6 +209,17 @@ def test_an_output_stays_as_it_was_until_there_is_a_model(trained, say, tmp_path
     assert file.read_text() == before
     assert say("translate", trained, "le chat", "-o", file).code == 0
     assert file.read_text() == say("translate", trained, "le chat").out
+
+
+def test_a_new_output_is_gone_again_if_nothing_could_be_written(say, tmp_path):
+    told = say("translate", tmp_path / "nowhere", "le chat", "-o", tmp_path / "out.txt")
+    assert told.code == 3 and not (tmp_path / "out.txt").exists()
+
+
+def test_lines_before_one_that_is_not_text_are_answered(trained, model, say):
+    told = say("translate", trained, typed=b"le chat\nje suis\n\xff\nnous\n")
+    assert told.out.splitlines() == model.translate(["le chat", "je suis"])
+    assert told.code == 4 and "line 3" in told.err
 
 
 def test_a_full_disk_ends_with_74(trained, say):

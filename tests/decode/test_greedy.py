@@ -1,5 +1,8 @@
 """A screened greedy search says what a beam of one says, with the same scores; a screen never loses the likeliest."""
 
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -78,10 +81,10 @@ def test_what_needs_all_logits_gets_them(rows, beam, counted):
 
 
 def test_small_matrices_and_those_with_a_bias_are_not_screened():
-    assert ReadyLinear(torch.nn.Linear(8, 64, bias=False)).screen is None
-    assert ReadyLinear(torch.nn.Linear(256, 8192)).screen is None
+    assert ReadyLinear(torch.nn.Linear(8, 64, bias=False)).screen() is None
+    assert ReadyLinear(torch.nn.Linear(256, 8192)).screen() is None
     linear = ReadyLinear(torch.nn.Linear(256, 8192, bias=False))
-    assert linear.screen is not None and linear.screen is linear.screen
+    assert linear.screen() is not None and linear.screen() is linear.screen()
 
 
 def made(seed, V=3000, D=96):
@@ -109,10 +112,23 @@ def test_a_screen_never_loses_the_likeliest(seed):
     assert kept < 0.05 * len(x) * len(weight)  # else it would be of no use
 
 
-def test_the_lowest_of_twins_is_found():
-    weight = torch.nn.functional.normalize(torch.randn(500, 96, generator=torch.Generator().manual_seed(0)))
-    weight[[77, 130, 300, 499]] = weight[20].clone()
+@pytest.mark.parametrize("D", [96, 100, 313, 512])
+@pytest.mark.parametrize("twins", [1, 3, 16, 38])
+def test_the_lowest_of_twins_is_found(D, twins):
+    weight = torch.nn.functional.normalize(torch.randn(500, D, generator=torch.Generator().manual_seed(D)))
+    weight[torch.arange(twins) * 11 + 30] = weight[20].clone()
     assert int(Screen(weight).likeliest(weight[20:21])) == 20
+
+
+@pytest.mark.parametrize("size", [1e-33, 1e-30, 1e-24, 1e-18, 1e-12])
+def test_small_numbers_are_told_apart(size):
+    generator = torch.Generator().manual_seed(3)
+    weight = torch.randn(200, 64, generator=generator)
+    weight[100:] = weight[:100] * (1 + 1e-3)  # the later twin is always the larger, or the smaller
+    screen = Screen(weight)
+    for row in torch.randn(40, 64, generator=generator):
+        x = (row * size)[None]
+        assert int(screen.likeliest(x)) == int((weight.double() @ x[0].double()).argmax())
 
 
 @pytest.mark.parametrize("x", [0.0, float("nan"), float("inf"), 1e-38, 1e30])
@@ -122,7 +138,9 @@ def test_strange_vectors_are_answered_as_by_the_matrix(x):
     assert int(Screen(weight).likeliest(vector)) == int((vector @ weight.T).argmax())
 
 
-def test_a_packed_screen_leaves_torch_as_it_was():
-    before = torch.backends.quantized.engine
-    Screen(torch.eye(8))
-    assert torch.backends.quantized.engine == before
+def test_screens_that_are_made_at_once_leave_torch_and_warnings_as_they_were():
+    before = torch.backends.quantized.engine, list(warnings.filters)
+    weight = torch.randn(8192, 64)
+    with ThreadPoolExecutor(8) as pool:
+        assert len(list(pool.map(lambda _: Screen(weight), range(24)))) == 24
+    assert (torch.backends.quantized.engine, list(warnings.filters)) == before

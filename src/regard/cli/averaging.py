@@ -11,13 +11,16 @@ from regard.cli.console import Console
 from regard.cli.manners import polite
 from regard.errors import ModelError, OutputError
 
+MOST = 5
+"""Checkpoints that are averaged unless somebody asks for another number"""
+
 
 @click.command(short_help="Average a run's newest checkpoints.")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--last", type=click.IntRange(1), default=5, show_default=True, help="How many checkpoints.")
+@click.option("--last", type=click.IntRange(1), help="How many checkpoints.  [default: all that are kept, up to 5]")
 @click.option("--out", type=click.Path(path_type=Path), help="The new model directory.  [default: RUN-average]")
 @polite()
-def average(run: Path, last: int, out: Path | None) -> None:
+def average(run: Path, last: int | None, out: Path | None) -> None:
     """Average the weights of a run's newest checkpoints into a model of its own.
 
     The mean of the last few is often better than each of them. A run keeps as many as train.keep says.
@@ -32,9 +35,14 @@ def average(run: Path, last: int, out: Path | None) -> None:
     from regard.train.durable import cannot_write
 
     recipe = Run(run).recipe()
-    paths = commit.checkpoints(run)[-last:]
-    if len(paths) < last:
-        raise ModelError(f"{run} has {len(paths)} checkpoints, {last} were asked for; train with train.keep={last}")
+    paths = commit.checkpoints(run)[-(last or MOST) :]
+    if not paths:
+        raise ModelError(f"{run} has no finished checkpoint; train it first")
+    if last is not None and len(paths) < last:
+        has = f"{len(paths)} checkpoint{'s' if len(paths) > 1 else ''}"
+        raise ModelError(
+            f"{run} has {has}, {last} were asked for; train with train.keep={last}, or use --last {len(paths)}"
+        )
     out = out or run.with_name(f"{run.resolve().name}-average")
     if out.exists():
         raise OutputError(f"{out} exists already; name another with --out")

@@ -8,7 +8,6 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import BinaryIO, TextIO
@@ -53,12 +52,23 @@ def arriving(file: BinaryIO, chunk: int) -> Iterator[list[str]]:
 
 
 def chunks(lines: Iterator[str], chunk: int) -> Iterator[list[str]]:
-    """Lists of `chunk` lines.
+    """Lists of `chunk` lines; those before a line that cannot be read come first, then its error.
 
     >>> list(chunks(iter("abc"), 2))
     [['a', 'b'], ['c']]
     """
-    while part := list(islice(lines, chunk)):
+    part: list[str] = []
+    try:
+        for line in lines:
+            part.append(line)
+            if len(part) == chunk:
+                yield part
+                part = []
+    except DataError:
+        if part:
+            yield part
+        raise
+    if part:
         yield part
 
 
@@ -136,6 +146,7 @@ def opened_output(path: Path, source: Path | None) -> Iterator[TextIO]:
     """
     if path.is_file() and _is_read(path, source):
         raise ConfigError(f"-o {path} is the file that is read; write to another")
+    new = not path.exists()
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
         file = open(descriptor, "w", encoding="utf-8", newline="\n")  # noqa: PTH123, SIM115
@@ -146,6 +157,8 @@ def opened_output(path: Path, source: Path | None) -> Iterator[TextIO]:
     except BaseException:
         with suppress(OSError):  # what went wrong first is what is told
             file.close()
+            if new and path.is_file() and not path.stat().st_size:
+                path.unlink()
         raise
     try:
         file.close()

@@ -25,6 +25,8 @@ PICTURES = (".svg", ".png", ".json")
 WRITTEN = (*PICTURES, ".html", ".safetensors")
 """and what a whole pass can"""
 VIEWS = ("attention", "states", "gradients", "saliency")
+SHOWN = 200
+"""Columns of a text that are said before its picture"""
 INITIAL = "initial"
 """What --against calls the models as they were before they were trained; a run of that name is ./initial."""
 
@@ -158,7 +160,10 @@ def look(
     with model.record() as trace:
         said = model.observe(text)
     if said != text:
-        Console.of_verb().say(f"{text} -> {said}")
+        from regard.look.tokens import cut
+        from regard.tasks.translator import printable
+
+        Console.of_verb().say(f"{printable(cut(text, SHOWN))} -> {said}")
     if wish.output is None or not whole:
         _show(_seen(trace, wish), wish.output, as_json)
     else:

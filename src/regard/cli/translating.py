@@ -87,6 +87,8 @@ def translate(
     """
     if text and source:
         raise ConfigError("give either texts or -i, not both")
+    if not all(word.strip() for word in must):
+        raise ConfigError('--must "": expected words that every translation shall hold')
     style = Style(nbest, scores, as_json)
     with contextlib.ExitStack() as open_files:
         read, progress = reading(text, source, target, open_files)

@@ -40,7 +40,7 @@ def screened(
         return None
     if strategy.rules or strategy.coverage or not isinstance(model.readout, ReadyLinear):
         return None
-    screen = model.readout.screen
+    screen = model.readout.screen()
     return None if screen is None else greedy(model, screen, source, prompt, strategy, limits_B)
 
 

@@ -256,7 +256,7 @@ class TranslationModel(Model):
         return self.translate(text)
 
     def reading(self, text: str, said: str | None = None) -> Reading:
-        """A text and the translation that the model gives it, or the one that is `said`: models can then be compared."""
+        """A text and the translation that the model gives it, or what is `said`, so that models can be compared."""
         ours, theirs, translator = self.vocabularies.source, self.vocabularies.target, self.translator()
         source = ours.encode(text.strip()).ids
         best = translator.translate([text])[0][0].text if said is None else said

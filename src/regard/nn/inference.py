@@ -82,9 +82,8 @@ class ReadyLinear(nn.Module):
             self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, None)
         return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
 
-    @property
     def screen(self) -> Screen | None:
-        """What finds the largest of its outputs sooner; None where nothing does."""
+        """What finds the largest of its outputs sooner, made when it is first asked for; None where nothing does."""
         if self._screen is None and self.bias is None and Screen.serves(self.weight):
             self._screen = Screen(self.weight)
         return self._screen

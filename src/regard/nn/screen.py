@@ -8,6 +8,7 @@ words that can be the likeliest are known, mostly one or two, and only these are
 from __future__ import annotations
 
 import math
+import threading
 import warnings
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 
 SMALLEST = 2**20
 """Numbers in a matrix from which on it is worth while"""
+_PACKING = threading.Lock()
 
 
 class Screen:
@@ -23,6 +25,7 @@ class Screen:
 
     With w' for a row in eight bits and x' for the vector in seven, |w x - w' x'| <= |w - w'| |x| + |w'| |x - x'|
     (Cauchy and Schwarz). The lengths of w - w' and of w' are known beforehand, those of x and x - x' are soon found.
+    Making one takes as long as some hundred words; a server has that back with its first sentences.
 
     >>> Screen(torch.eye(4)).likeliest(torch.tensor([[0.0, 3.0, -9.0, 3.0]]))
     tensor([1])
@@ -33,7 +36,7 @@ class Screen:
         eighth_VD = (weight_VD / steps_V1).round()
         near_VD = eighth_VD * steps_V1
         self.weight, self.packed = weight_VD, _packed(eighth_VD.to(torch.int8), steps_V1.squeeze(1))
-        self.lost, self.lengths = (weight_VD - near_VD).norm(dim=1), near_VD.norm(dim=1)
+        self.lost, self.lengths = (_length(rows_VD).float() for rows_VD in (weight_VD - near_VD, near_VD))
         """(V,) each: |w - w'| and |w'|"""
 
     @staticmethod
@@ -57,7 +60,8 @@ class Screen:
             return near_K
         if not 0 < len(near_K) <= len(self.weight) // 4:  # nothing is known: not a number, or all alike
             return F.linear(x_1D, self.weight).argmax(1)
-        return near_K.index_select(0, F.linear(x_1D, self.weight.index_select(0, near_K)).argmax(1))
+        # row by row: the rounding of a product of matrices depends on where a row stands, and twins would differ
+        return near_K.index_select(0, (self.weight.index_select(0, near_K) * x_1D).sum(1).argmax(0, keepdim=True))
 
     def near(self, x_1D: Tensor) -> Tensor:
         """(K,): the rows that can have the largest product, in order; none if the vector is not of numbers."""
@@ -65,17 +69,22 @@ class Screen:
         if not math.isfinite(step):
             return torch.empty(0, dtype=torch.long)
         rough_V = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(x_1D, step, 64, self.packed)[0]
-        size, off = float(x_1D.norm()), float((x_1D - (x_1D / step).round() * step).norm())
+        size, off = (float(_length(row_1D)) for row_1D in (x_1D, x_1D - (x_1D / step).round() * step))
         rounding = 1e-4 * size  # of the products in float32; those of x' and w' are of whole numbers, and exact
         doubt_V = torch.add(self.lost * size, self.lengths, alpha=off + rounding)
         return (rough_V + doubt_V >= (rough_V - doubt_V).amax()).nonzero().squeeze(1)
 
 
+def _length(x_ND: Tensor) -> Tensor:
+    """(N,), in double precision: the squares of small numbers are no numbers in float32."""
+    return torch.linalg.vector_norm(x_ND, dim=1, dtype=torch.double)
+
+
 def _packed(eighth_VD: Tensor, steps_V: Tensor) -> object:
     """As fbgemm wants it. Seven bits of x are what processors without wide sums of bytes still add up exactly."""
-    engine = torch.backends.quantized.engine
-    with warnings.catch_warnings():
+    with _PACKING, warnings.catch_warnings():  # both are of the whole process
         warnings.simplefilter("ignore")  # tensors that know their own scale are to be replaced in torch some day
+        engine = torch.backends.quantized.engine
         zeros_V = torch.zeros(len(steps_V), dtype=torch.long)
         known = torch._make_per_channel_quantized_tensor(eighth_VD, steps_V.double(), zeros_V, 0)
         try:

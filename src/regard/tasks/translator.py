@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from typing import TypeVar
 import torch
 
 from regard.decode import Constraints, DecodeConfig, Hypothesis, Unmet, score, search
-from regard.errors import DataError
+from regard.errors import DataError, ModelError
 from regard.models.base import EncoderDecoder
 from regard.sequence import Tokens
 from regard.tasks.translate import Vocabularies, tokens_of
@@ -74,6 +75,7 @@ class Translator:
         """
         for number, text in enumerate(texts, first_line):
             check_characters(text, f"line {number}")
+        prefix = self._sayable(prefix.strip())
         ids = self.vocabularies.source.encode_batch([text.strip() for text in texts])
         for number, words in enumerate(ids, first_line):
             if len(words) > LONGEST:
@@ -89,6 +91,8 @@ class Translator:
 
         for rows in self._grouped(ids):
             for row, hypotheses in zip(rows, by_line(decoded, rows, first_line), strict=True):
+                if not hypotheses or not all(math.isfinite(h.score) for h in hypotheses):
+                    raise ModelError(f"line {first_line + row}: the model's outputs are not numbers; it is damaged")
                 found[row] = [self._spelled(h) for h in hypotheses]
         return found
 
@@ -135,6 +139,11 @@ class Translator:
         strategy = self.config.strategy(theirs.eos, prefixes, must)
         limits = self.config.limits(source)
         limits = limits if self.places is None else limits.clamp(max=self.places)
+        if prefixes is not None and prefixes.data.shape[1] >= int(limits.min()):
+            raise DataError(
+                f"the prefix has {prefixes.data.shape[1]} tokens, and an output at most {int(limits.min())}, <EOS> "
+                "included; give a shorter one, or raise decode.extra in the recipe"
+            )
         words = [[*self.vocabularies.source.tokens(row), "<EOS>"] for row in ids] if tracing() else []
         with scene(source=words):
             found = search(self.model, source, prompt, strategy, limits, self.config.exact)
@@ -142,11 +151,21 @@ class Translator:
             self._show([hypotheses[0].tokens for hypotheses in found])
         return found
 
+    def _sayable(self, prefix: str) -> str:
+        theirs = self.vocabularies.target
+        if prefix and theirs.unk in theirs.encode(prefix).ids:
+            raise DataError(
+                f'the prefix "{printable(prefix)}" cannot begin an output: the vocabulary does not know all of it'
+            )
+        return prefix
+
     def _required(self, number: int, words: Sequence[str]) -> Constraints:
         """Words as ids; what the vocabulary cannot spell can never appear."""
         theirs = self.vocabularies.target
         spelled = [tuple(theirs.encode(word).ids) for word in words]
         for word, ids in zip(words, spelled, strict=True):
+            if not word.strip():
+                raise Unmet(number, f'"{printable(word)}" holds no word that could appear')
             if theirs.unk in ids:
                 why = "cannot appear in an output: the vocabulary does not know all of it"
                 raise Unmet(number, f'"{printable(word)}" {why}')

@@ -1,7 +1,8 @@
 """Models made ready for use only: the same numbers up to rounding, sooner, on a CPU.
 
-Several rows want a weight that oneDNN has laid out beforehand; one row times a wide matrix, such as a softmax's,
-wants it transposed (twice as fast). Dropout is left out, and sinusoids are looked up.
+Several rows want a large weight that oneDNN has laid out beforehand; a small one, for which its calls cost more than
+they save, and one row times a wide matrix, such as a softmax's, want it transposed (up to twice as fast). Dropout is
+left out, and sinusoids are looked up.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from regard.nn.positions import Sinusoids
 from regard.nn.screen import Screen
 
 M = TypeVar("M", bound=nn.Module)
+SMALL = 2**18
+"""Numbers in a weight up to which it is only transposed"""
 
 
 def prepare(model: M, longest: int = 1024) -> M:
@@ -67,14 +70,15 @@ class ReadyLinear(nn.Module):
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
         self.weight, self.bias = linear.weight.detach(), None if linear.bias is None else linear.bias.detach()
-        self.inputs, self.wide = linear.in_features, linear.out_features > 4 * linear.in_features
-        self.single: Tensor | None = None if self.wide else self.weight
+        self.inputs, self.small = linear.in_features, self.weight.numel() <= SMALL
+        turned = self.small or linear.out_features > 4 * linear.in_features
+        self.single: Tensor | None = None if turned else self.weight
         self.packed: Tensor | None = None
         self._screen: Screen | None = None
         self.eval()
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.numel() == self.inputs or not torch.backends.mkldnn.is_available():
+        if self.small or x.numel() == self.inputs or not torch.backends.mkldnn.is_available():
             if self.single is None:
                 self.single = self.weight.t().contiguous().t()
             return F.linear(x, self.single, self.bias)

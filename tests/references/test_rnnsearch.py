@@ -168,6 +168,8 @@ def test_every_inner_value_has_its_name_and_axes(model):
         ("decoder.cross.scores", look, (3, 1, 1, 4)),
         ("decoder.cross.weights", look, (3, 1, 1, 4)),
         ("decoder.cross.context", ("batch", "head", "query", "width"), (3, 1, 1, 12)),
+        ("decoder.bridge.context", ("batch", "width"), (3, 6)),
+        ("decoder.unit.start", ("batch", "width"), (3, 6)),
         ("decoder.unit.gates", ("batch", "gate", "width"), (3, 2, 6)),
         ("decoder.unit.candidate", ("batch", "width"), (3, 6)),
         ("decoder.unit.hidden", ("batch", "width"), (3, 6)),

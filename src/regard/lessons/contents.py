@@ -212,7 +212,7 @@ def plan(name: str) -> Plan:
     """What a lesson asks for, and how it is worked out.
 
     >>> [put.name for put in plan("rnn").inputs]
-    ['U', 'V', 'W', 'h', 'x', 'b', 'f']
+    ['U', 'V', 'W', 'h', 'x', 'b', 'f', 'b_o', 'g']
     """
     find(name)
     return import_module(f"regard.lessons.{name.replace('-', '_')}").PLAN

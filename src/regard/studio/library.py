@@ -29,7 +29,7 @@ EXAMPLE = "built-in example"
 class Entry:
     """A model of the list, known from its folder alone.
 
-    >>> Entry("ab12", "runs/demo", Path("runs/demo"), {}).usable
+    >>> Entry("ab12", "runs/none", Path("runs/none"), {}).usable
     False
     """
 

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from regard.sequence import PAD
 
 
-class Space(ABC):
-    """What a model reads or says at one place.
+class Readable(ABC):
+    """What a model reads at one place.
 
     >>> Words(7).embed(4)
     Embedding(7, 4)
@@ -27,6 +27,14 @@ class Space(ABC):
     @abstractmethod
     def embed(self, width: int) -> nn.Module:
         """Thing -> vector."""
+
+
+class Space(Readable):
+    """What a model reads or says at one place.
+
+    >>> Words(7).next(torch.eye(7)[4:5])
+    tensor([4])
+    """
 
     @abstractmethod
     def head(self, width: int) -> nn.Module:

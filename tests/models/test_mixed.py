@@ -12,7 +12,7 @@ from regard.models.base import Nothing
 from regard.models.convolution import ConvolutionConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.luong import LuongConfig
-from regard.models.mixed import MixedConfig, memory_width
+from regard.models.mixed import MixedConfig
 from regard.models.recurrent import RecurrentConfig
 from regard.models.rnnsearch import RNNsearchConfig
 from regard.models.seq2seq import Seq2SeqConfig
@@ -98,39 +98,18 @@ def test_a_recipe_can_name_two_halves():
     assert found == MixedConfig(encoder=ConvolutionConfig(layers=3, width=32), decoder=LuongConfig(width=48, layers=1))
     assert config.parse(ModelHolder, {"model": config.plain(found)}).model == found
     assert found.shape == (
-        "mixed: encoder convolution 3 layers, kernel 3, width 32; decoder luong 1 layer, width 48, score general"
+        "mixed: encoder of convolution 3 layers, kernel 3, width 32; "
+        "decoder of luong 1+1 layers, width 48, score general"
     )
 
 
-def test_a_shape_tells_each_half_by_what_it_has():
-    both = Seq2SeqConfig(cell="gru", layers=2, width=32, bidirectional=True, context="every")
-    assert both.shape == "seq2seq gru 2+2 layers, width 32, both directions, context with every word"
-    assert MixedConfig(encoder=both, decoder=both).shape == (
-        "mixed: encoder seq2seq gru 2 layers, width 32, both directions; "
-        "decoder seq2seq gru 2 layers, width 32, context with every word"
-    )
-    unfed = LuongConfig(layers=1, width=8, feeding="none")
-    assert unfed.shape == "luong 1+1 layers, width 8, score general, no feeding"
-    assert MixedConfig(encoder=unfed, decoder=unfed).shape == (
-        "mixed: encoder luong 1 layer, width 8; decoder luong 1 layer, width 8, score general, no feeding"
-    )
-    shapes = [MixedConfig(encoder=e, decoder=d).shape for e in ENCODERS.values() for d in DECODERS.values()]
-    assert not [shape for shape in shapes if "+" in shape or " 1 layers" in shape]
-
-
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_how_wide_an_encoders_states_will_be_is_known_before_it_is_built(encoder):
-    assert memory_width(ENCODERS[encoder]) == ENCODERS[encoder].build_encoder(Words(9)).width
-
-
-@pytest.mark.parametrize("score", ["dot", "cosine"])
-def test_a_score_for_vectors_of_one_width_is_refused_by_name_before_anything_is_built(score):
+@pytest.mark.parametrize(("score", "asked"), [("dot", "a dot product"), ("cosine", "a cosine")])
+def test_a_score_for_vectors_of_one_width_is_refused_before_there_is_any_data(score, asked):
     table = {"encoder": {"kind": "recurrent", "width": 6}, "decoder": {"kind": "luong", "width": 6, "score": score}}
     with pytest.raises(ConfigError) as error:
         config.parse(ModelHolder, {"model": {"kind": "mixed", **table}})
     assert str(error.value) == (
-        f'model: decoder.score = "{score}" compares vectors of one width; decoder.width = 6, and the encoder\'s states '
-        'have 12: use decoder.score = "general", or decoder.width = 12'
+        f'model: {asked} needs vectors of one width; the query has 6, the source 12: use "general"'
     )
     table["decoder"]["width"] = 12
     assert config.parse(ModelHolder, {"model": {"kind": "mixed", **table}}).model.decoder.score == score

@@ -19,7 +19,7 @@ from regard.models.base import Encoder, Scope
 from regard.nn.convolution import GatedConvolution, ReluConvolution
 from regard.nn.positions import Sinusoids
 from regard.sequence import Memory, Tokens
-from regard.spaces import Space
+from regard.spaces import Readable
 from regard.trace import tap
 
 
@@ -74,7 +74,7 @@ class ConvolutionConfig:
         """Its neighbours."""
         return "near"
 
-    def build_encoder(self, source: Space) -> ConvolutionEncoder:
+    def build_encoder(self, source: Readable) -> ConvolutionEncoder:
         """An encoder with fresh weights; the head or decoder that goes with it is somebody else's."""
         return ConvolutionEncoder(self, source)
 
@@ -85,7 +85,7 @@ UNITS: dict[str, type[GatedConvolution] | type[ReluConvolution]] = {"gated": Gat
 class ConvolutionEncoder(Encoder):
     """The source, read at once through windows that grow from layer to layer."""
 
-    def __init__(self, config: ConvolutionConfig, space: Space) -> None:
+    def __init__(self, config: ConvolutionConfig, space: Readable) -> None:
         super().__init__()
         self.width, self.dropout = config.width, nn.Dropout(config.dropout)
         self.embed, self.positions = space.embed(config.width), Sinusoids(config.width)

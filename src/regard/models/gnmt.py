@@ -22,9 +22,9 @@ from regard.models.base import Decoder, Encoder, EncoderDecoder, State
 from regard.models.recurrent import check_recurrent, unpacked
 from regard.nn.alignment import Additive, Alignment
 from regard.nn.bridge import begin
-from regard.nn.recurrent import LSTM, Bidirectional, States
+from regard.nn.recurrent import LSTM, Bidirectional, States, unit_words
 from regard.sequence import Memory, Padded, Rows, Tokens
-from regard.spaces import Space
+from regard.spaces import Readable, Space
 from regard.trace import tap
 
 
@@ -67,7 +67,7 @@ class GNMTConfig:
         """The most places that can be read: any number."""
         return None
 
-    def build_encoder(self, source: Space) -> GNMTEncoder:
+    def build_encoder(self, source: Readable) -> GNMTEncoder:
         """The half that reads."""
         return GNMTEncoder(self, source)
 
@@ -109,10 +109,11 @@ class Tower(nn.Module):
 class GNMTEncoder(Encoder):
     """One layer that reads both directions, and a tower on top of it."""
 
-    def __init__(self, config: GNMTConfig, space: Space) -> None:
+    def __init__(self, config: GNMTConfig, space: Readable) -> None:
         super().__init__()
         self.width, self.final = config.width, ((config.width, config.width),) * (config.layers - 1)
         self.embed, self.dropout = space.embed(config.width), nn.Dropout(config.dropout)
+        unit_words(self.embed)
         self.first = Bidirectional("lstm", config.width, config.width)
         self.tower = Tower(config, 2 * config.width, 0)
 
@@ -140,6 +141,7 @@ class GNMTDecoder(Decoder):
             raise ConfigError("gnmt looks at a source, and this encoder reads none; use an encoder that does")
         width = config.width
         self.embed, self.dropout, self.readout = space.embed(width), nn.Dropout(config.dropout), space.head(width)
+        unit_words(self.embed)
         self.first, self.tower = LSTM(width, width), Tower(config, width, encoder.width)
         self.cross = Alignment(Additive(width, encoder.width, width))
 

@@ -61,7 +61,8 @@ class GPTConfig:
     @property
     def shape(self) -> str:
         """The model in a few words."""
-        return f"gpt {self.layers} layers, {self.heads} heads, width {self.width}"
+        layers = "1 layer" if self.layers == 1 else f"{self.layers} layers"
+        return f"gpt {layers}, {self.heads} heads, width {self.width}"
 
     @property
     def reach(self) -> int | None:

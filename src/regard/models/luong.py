@@ -22,9 +22,9 @@ from regard.models.base import Decoder, Encoder, EncoderDecoder, State
 from regard.models.recurrent import RecurrentEncoder, check_recurrent, unpacked
 from regard.nn.alignment import SCORES, Alignment, Annotations, ScoreName, mix
 from regard.nn.bridge import begin, bridge, shown
-from regard.nn.recurrent import Stack, States, unroll
+from regard.nn.recurrent import Stack, States, unit_words, unroll
 from regard.sequence import Memory, Rows, Tokens
-from regard.spaces import Space
+from regard.spaces import Readable, Space
 from regard.trace import scene, tap, tracing
 
 
@@ -70,9 +70,11 @@ class LuongConfig:
         """The most places that can be read: any number."""
         return None
 
-    def build_encoder(self, source: Space) -> RecurrentEncoder:
+    def build_encoder(self, source: Readable) -> RecurrentEncoder:
         """The half that reads."""
-        return RecurrentEncoder(source, "lstm", self.layers, self.width, self.dropout, reverse=self.reverse)
+        encoder = RecurrentEncoder(source, "lstm", self.layers, self.width, self.dropout, reverse=self.reverse)
+        unit_words(encoder)
+        return encoder
 
     def build_decoder(self, target: Space, encoder: Encoder) -> LuongDecoder:
         """The half that says something about what `encoder` has read."""
@@ -110,6 +112,7 @@ class LuongDecoder(Decoder, ABC):
             raise ConfigError("luong looks at a source, and this encoder reads none; use an encoder that does")
         width, memory = config.width, encoder.width
         self.embed, self.dropout, self.readout = space.embed(width), nn.Dropout(config.dropout), space.head(width)
+        unit_words(self.embed)
         self.stack = Stack("lstm", [width] * (config.layers + 1), config.dropout)
         self.bridge = bridge(memory, encoder.final, self.stack.shape)
         self.cross = Alignment(SCORES[config.score](width, memory))

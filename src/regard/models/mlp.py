@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.errors import ConfigError
 from regard.models.base import Encoder, Layer, Scope
 from regard.sequence import Memory, Tokens
-from regard.spaces import Space
+from regard.spaces import Readable
 from regard.trace import tap
 
 
@@ -45,7 +45,8 @@ class MLPConfig:
     @property
     def shape(self) -> str:
         """The encoder in a few words."""
-        return f"mlp {self.layers} layers, width {self.width}"
+        layers = "1 layer" if self.layers == 1 else f"{self.layers} layers"
+        return f"mlp {layers}, width {self.width}"
 
     @property
     def reach(self) -> int | None:
@@ -57,7 +58,7 @@ class MLPConfig:
         """Nothing but itself."""
         return "itself"
 
-    def build_encoder(self, source: Space) -> MLPEncoder:
+    def build_encoder(self, source: Readable) -> MLPEncoder:
         """An encoder with fresh weights; the head that goes with it is somebody else's."""
         return MLPEncoder(self, source)
 
@@ -76,7 +77,7 @@ class Hidden(Layer):
 class MLPEncoder(Encoder):
     """What goes in, through hidden layers, place by place; the first of them is how the space embeds a thing."""
 
-    def __init__(self, config: MLPConfig, space: Space) -> None:
+    def __init__(self, config: MLPConfig, space: Readable) -> None:
         super().__init__()
         self.width, self.embed = config.width, space.embed(config.width)
         self.layers = nn.ModuleList(Hidden(config.width, config.dropout) for _ in range(config.layers - 1))

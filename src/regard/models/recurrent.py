@@ -16,7 +16,7 @@ from regard.errors import ConfigError
 from regard.models.base import Encoder, Scope
 from regard.nn.recurrent import BidirectionalStack, Cell, Stack, set_forget_bias
 from regard.sequence import Memory, Tokens
-from regard.spaces import Space
+from regard.spaces import Readable
 from regard.trace import scene
 
 
@@ -62,7 +62,7 @@ class RecurrentConfig:
         """All of it when it is read in both directions."""
         return "all" if self.bidirectional else "before"
 
-    def build_encoder(self, source: Space) -> RecurrentEncoder:
+    def build_encoder(self, source: Readable) -> RecurrentEncoder:
         """An encoder with fresh weights; the head or decoder that goes with it is somebody else's."""
         encoder = RecurrentEncoder(source, self.cell, self.layers, self.width, self.dropout, self.bidirectional)
         set_forget_bias(encoder, self.forget_bias)
@@ -105,7 +105,7 @@ class RecurrentEncoder(Encoder):
 
     def __init__(
         self,
-        space: Space,
+        space: Readable,
         cell: Cell,
         layers: int,
         width: int,

@@ -54,7 +54,8 @@ class RNNLMConfig:
     @property
     def shape(self) -> str:
         """The model in a few words."""
-        return f"rnnlm {self.cell} {self.layers} layers, width {self.width}"
+        layers = "1 layer" if self.layers == 1 else f"{self.layers} layers"
+        return f"rnnlm {self.cell} {layers}, width {self.width}"
 
     @property
     def reach(self) -> int | None:

@@ -21,10 +21,10 @@ from regard.models.base import Decoder, Encoder, EncoderDecoder, State
 from regard.models.recurrent import unpacked
 from regard.nn.alignment import Additive, Alignment, Annotations, mix
 from regard.nn.bridge import Bridge, begin, summary_width
-from regard.nn.recurrent import Bidirectional
+from regard.nn.recurrent import Bidirectional, unit_words
 from regard.nn.searching import search
 from regard.sequence import Memory, Rows, Tokens
-from regard.spaces import Space
+from regard.spaces import Readable, Space
 from regard.trace import scene, tap, tracing
 
 
@@ -73,7 +73,7 @@ class RNNsearchConfig:
         """The most places that can be read: any number."""
         return None
 
-    def build_encoder(self, source: Space) -> BiGRUEncoder:
+    def build_encoder(self, source: Readable) -> BiGRUEncoder:
         """The half that reads."""
         return BiGRUEncoder(self, source)
 
@@ -90,10 +90,11 @@ class RNNsearchConfig:
 class BiGRUEncoder(Encoder):
     """Both directions of a GRU, side by side at each place; hands on where the one that reads backwards stopped."""
 
-    def __init__(self, config: RNNsearchConfig, space: Space) -> None:
+    def __init__(self, config: RNNsearchConfig, space: Readable) -> None:
         super().__init__()
         self.width, self.final = 2 * config.width, ((config.width,),)
         self.embed, self.dropout = space.embed(config.embedding), nn.Dropout(config.dropout)
+        unit_words(self.embed)
         self.layer = Bidirectional("gru", config.embedding, config.width)
 
     def forward(self, source: Tokens) -> Memory:
@@ -150,6 +151,7 @@ class SearchingDecoder(Decoder):
             raise ConfigError("rnnsearch looks back at a source, and this encoder reads none; use an encoder that does")
         width, word, memory, pairs = config.width, config.embedding, encoder.width, 2 * config.maxout
         self.embed, self.dropout = space.embed(word), nn.Dropout(config.dropout)
+        unit_words(self.embed)
         self.bridge = Bridge(summary_width(memory, encoder.final), ((width,),))
         self.cross, self.unit = Alignment(Additive(width, memory, config.alignment)), GatedUnit(width)
         self.word_given, self.context_given = nn.Linear(word, 3 * width), nn.Linear(memory, 3 * width, bias=False)

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from regard.models.base import Decoder, Encoder, EncoderDecoder, State
 from regard.models.recurrent import RecurrentEncoder, check_recurrent, unpacked
 from regard.nn.bridge import begin, bridge, shown, summary, summary_width
-from regard.nn.recurrent import Cell, Stack, set_forget_bias
+from regard.nn.recurrent import Cell, Stack, set_forget_bias, unit_words
 from regard.sequence import Memory, Rows, Tokens
-from regard.spaces import Space
+from regard.spaces import Readable, Space
 from regard.trace import scene, tap
 
 
@@ -71,18 +71,20 @@ class Seq2SeqConfig:
         """The most places that can be read: any number."""
         return None
 
-    def build_encoder(self, source: Space) -> RecurrentEncoder:
+    def build_encoder(self, source: Readable) -> RecurrentEncoder:
         """The half that reads."""
         reverse = self.reverse and not self.bidirectional
         encoder = RecurrentEncoder(
             source, self.cell, self.layers, self.width, self.dropout, self.bidirectional, reverse
         )
+        unit_words(encoder)
         set_forget_bias(encoder, self.forget_bias)
         return encoder
 
     def build_decoder(self, target: Space, encoder: Encoder) -> RecurrentDecoder:
         """The half that says something about what `encoder` has read."""
         decoder = RecurrentDecoder(target, encoder, self.cell, self.layers, self.width, self.dropout, self.context)
+        unit_words(decoder)
         set_forget_bias(decoder, self.forget_bias)
         return decoder
 

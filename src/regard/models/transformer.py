@@ -22,7 +22,7 @@ from regard.nn.feedforward import FeedForward
 from regard.nn.past import Past
 from regard.nn.positions import LearnedPositions, Positions, Sinusoids
 from regard.sequence import Memory, Padded, Rows, Tokens
-from regard.spaces import Space
+from regard.spaces import Readable, Space
 from regard.trace import tap
 
 
@@ -89,7 +89,7 @@ class TransformerConfig:
         """All of it."""
         return "all"
 
-    def build_encoder(self, source: Space) -> TransformerEncoder:
+    def build_encoder(self, source: Readable) -> TransformerEncoder:
         """The half that reads."""
         return TransformerEncoder(self, source)
 
@@ -205,7 +205,7 @@ class Entrance(nn.Module):
 class TransformerEncoder(Encoder):
     """The source, read at once: every place sees every other."""
 
-    def __init__(self, config: TransformerConfig, space: Space) -> None:
+    def __init__(self, config: TransformerConfig, space: Readable) -> None:
         super().__init__()
         self.width = config.width
         self.embed, self.entrance = space.embed(config.width), Entrance(config)

@@ -229,6 +229,20 @@ def set_forget_bias(module: nn.Module, bias: float | None) -> None:
                 nn.init.constant_(layer.rnn.get_parameter(name).data.chunk(4)[1], value)
 
 
+def unit_words(module: nn.Module) -> None:
+    """Every word's vector inside starts with a deviation of 1; smaller ones hardly move the gates at first.
+
+    Measured: RNNsearch on Spanish-English after 700 updates, 23.0 BLEU instead of 11.1 (LOG.md).
+
+    >>> unit_words(table := nn.Embedding(1000, 64))
+    >>> round(float(table.weight.detach().std()), 1)
+    1.0
+    """
+    for table in module.modules():
+        if isinstance(table, nn.Embedding):
+            nn.init.normal_(table.weight)
+
+
 class Stack(nn.Module):
     """Layers on top of one another, dropout between them (Zaremba et al. 2014).
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.errors import ConfigError
 from regard.nn.spelling import LetterConvolution, LetterLSTM, Letters, Spelled
 from regard.sequence import PAD, Tokens
-from regard.spaces import Space, Words
+from regard.spaces import Readable, Words
 from regard.tasks.answers import padded, ragged
 from regard.text.spelling import Spelling
 
@@ -99,8 +99,8 @@ LettersConfig = NoLetters | ConvolvedLetters | RecurrentLetters
 
 
 @dataclass(frozen=True)
-class SpelledWords(Space):
-    """Words with their letters: what goes in is a word's id and those of its letters, at each place.
+class SpelledWords(Readable):
+    """Words with their letters, read and never said: a word's id and those of its letters, at each place.
 
     >>> SpelledWords(9, 5, ConvolvedLetters(width=4)).embed(10).words
     Embedding(9, 6)
@@ -117,17 +117,8 @@ class SpelledWords(Space):
             )
         return Spelled(self.words, self.config.build(self.letters), width)
 
-    def head(self, width: int) -> nn.Module:
-        raise NotImplementedError("words with their letters are read, never said")
 
-    def loss(self, out_NC: Tensor, wanted_N: Tensor) -> Tensor:
-        raise NotImplementedError("words with their letters are read, never said")
-
-    def next(self, out_NC: Tensor) -> Tensor:
-        raise NotImplementedError("words with their letters are read, never said")
-
-
-def space_of(spelling: Spelling, config: LettersConfig) -> Space:
+def space_of(spelling: Spelling, config: LettersConfig) -> Readable:
     """What goes in: words, with their letters if they have any.
 
     >>> space_of(Spelling(("a", "b"), ()), NoLetters()).size

@@ -15,6 +15,7 @@ NAMES = [
     "recurrent.py",
     "rnnsearch.py",
     "lengths.py",
+    "vectors.py",
     "memory.py",
     "crash.py",
     "kills.py",

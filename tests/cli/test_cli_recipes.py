@@ -65,7 +65,8 @@ def test_config_explain_tells_type_default_and_choices(say):
     )
     assert "one of wu, power" in say("config", "explain", "decode.penalty").out
     layers = say("config", "explain", "model.layers").out
-    assert "model.layers (transformer): " in layers and "model.layers (gpt, to translate or generate): " in layers
+    assert "model.layers (transformer, to translate or generate or classify or forecast or label): " in layers
+    assert "model.layers (gpt, to translate or generate): " in layers
     section = json.loads(say("config", "explain", "decode", "--json").out)
     assert {"key": "decode.beam", "default": 4}.items() <= section[0].items()
 

@@ -6,9 +6,16 @@ import re
 import shlex
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
+import click
 import pytest
+
+from regard.cli import cli
+from regard.cli.looking import VIEWS
+from regard.jobs import Recipe
+from regard.lessons.contents import CONTENTS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -50,16 +57,66 @@ def test_the_tree_in_the_readme_lists_every_file_and_no_other():
     assert told == there
 
 
-def test_what_the_concordance_names_exists():
-    from regard.cli import cli
-
+def concordance() -> list[str]:
+    """The rows of the page, without its head."""
     page = (ROOT / "docs" / "concordance.md").read_text(encoding="utf-8")
-    rows = [row for row in page.splitlines() if row.startswith("| ")]
-    for row in rows[1:]:
-        _, command, test = (cell.strip() for cell in row.strip("|").split("|"))
-        if command:
-            assert shlex.split(command.strip("`"))[1] in cli.commands, row
-        assert (ROOT / test).is_file(), row
+    return [row for row in page.splitlines() if row.startswith("| ")][1:]
+
+
+def amiss(row: str) -> list[str]:
+    """What a row of the concordance names that does not exist: a verb, a view, a recipe, a lesson or a test."""
+    item, command, lessons, test = (cell.strip() for cell in row.strip("|").split("|"))
+    told = [shlex.split(quoted) for quoted in re.findall("`([^`]*)`", f"{command} {lessons}")]
+    wrong = [] if item else ["a row without an item"]
+    for program, first, *rest in told:
+        if program == "regard":
+            verb = cli.commands.get(first)
+            wrong += [] if verb else [f"verb {first}"]
+            known = verb.commands if isinstance(verb, click.Group) else rest
+            wrong += [f"verb {first} {name}" for name in rest[:1] if name not in known]
+            views = [after for word, after in pairwise(rest) if word == "--view"]
+            wrong += [f"view {view}" for view in views if view not in VIEWS]
+            wrong += [name for name in rest if name.endswith(".toml") and not (ROOT / name).is_file()]
+        elif program != "python" or not (ROOT / first).is_file():
+            wrong.append(first)
+    taught = [words[2] for words in told if words[:2] == ["regard", "lesson"] and len(words) == 3]
+    wrong += [f"lesson {name}" for name in taught if name not in CONTENTS]
+    if lessons and lessons != ", ".join(f"`regard lesson {name}`" for name in taught):
+        wrong.append(f"{lessons}: expected `regard lesson NAME`, several with commas between them")
+    return wrong if (ROOT / test).is_file() and Path(test).name.startswith("test_") else [*wrong, test]
+
+
+def test_what_the_concordance_names_exists():
+    rows = concordance()
+    assert len(rows) > 60
+    assert {row: amiss(row) for row in rows if amiss(row)} == {}
+
+
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [
+        ("| Flying | `regard fly` | | tests/docs/test_pages.py |", ["verb fly"]),
+        ("| Flying | `regard data fly` | | tests/docs/test_pages.py |", ["verb data fly"]),
+        ("| Flying | `regard train recipes/fly.toml` | | tests/docs/test_pages.py |", ["recipes/fly.toml"]),
+        ("| Flying | `regard look --view sky` | | tests/docs/test_pages.py |", ["view sky"]),
+        ("| Flying | `python benchmarks/fly.py` | | tests/docs/test_pages.py |", ["benchmarks/fly.py"]),
+        ("| Flying | | `regard lesson rnn`, `regard lesson wings` | tests/docs/test_pages.py |", ["lesson wings"]),
+        ("| Flying | | | tests/docs/test_wings.py |", ["tests/docs/test_wings.py"]),
+        ("| Flying | | | README.md |", ["README.md"]),
+    ],
+)
+def test_a_row_that_names_what_is_not_there_is_found_out(row, found):
+    assert amiss(row) == found
+
+
+def test_a_lesson_is_named_by_its_name_alone():
+    assert amiss("| RNN | | `regard lesson` | tests/docs/test_pages.py |")
+    assert amiss("| RNN | | rnn | tests/docs/test_pages.py |")
+
+
+def test_no_lesson_is_left_out_of_the_concordance():
+    told = set(re.findall("`regard lesson ([^`]*)`", "\n".join(concordance())))
+    assert told == set(CONTENTS)
 
 
 def test_every_public_name_is_documented():
@@ -80,6 +137,12 @@ def test_a_recipe_says_on_top_how_it_is_run():
         first = recipe.read_text(encoding="utf-8").splitlines()[0]
         verb = "compare" if recipe.parent.name == "compare" else "train"
         assert first.startswith("# ") and f"regard {verb} {recipe.relative_to(ROOT)}" in first
+
+
+def test_every_recipe_for_one_model_can_be_read_and_is_where_its_job_is(monkeypatch):
+    monkeypatch.setenv("REGARD_DATA", "data")
+    recipes = [path for path in sorted((ROOT / "recipes").rglob("*.toml")) if path.parent.name != "compare"]
+    assert {path: Recipe.read(path).kind() for path in recipes} == {path: path.parent.name for path in recipes}
 
 
 def test_every_name_that_users_import_has_an_example():

@@ -36,6 +36,7 @@ from regard.cli.showing import demo
 from regard.cli.studio import studio
 from regard.cli.training import train
 from regard.cli.translating import translate
+from regard.cli.vectoring import vectors
 from regard.errors import Terminated
 
 
@@ -75,6 +76,7 @@ for verb in (
     classify,
     label,
     forecast,
+    vectors,
     look,
     studio,
     compare,

@@ -152,10 +152,10 @@ def look(
     model = load(run)
     whole = wish.output is not None and wish.output.suffix not in PICTURES
     if wish.view == "gradients" and not whole:
-        _show(_gradients(run, model, text, wish), wish.output, as_json)
+        show(_gradients(run, model, text, wish), wish.output, as_json)
         return
     if wish.view == "saliency" and not whole:
-        _show(model.saliency(text), wish.output, as_json)
+        show(model.saliency(text), wish.output, as_json)
         return
     with model.record() as trace:
         said = model.observe(text)
@@ -165,7 +165,7 @@ def look(
 
         Console.of_verb().say(f"{printable(cut(text, SHOWN))} -> {said}")
     if wish.output is None or not whole:
-        _show(_seen(trace, wish), wish.output, as_json)
+        show(_seen(trace, wish), wish.output, as_json)
     else:
         told = {"text": text, "answer": said, "model": {"id": "", "name": str(run)}}
         _keep(trace, wish.output, wish.view, told | _looked(model, text, wish))
@@ -214,7 +214,8 @@ def _looked(model: Model, text: str, wish: Wish) -> dict[str, Any]:
     return found
 
 
-def _show(view: View, output: Path | None, as_json: bool) -> None:
+def show(view: View, output: Path | None, as_json: bool) -> None:
+    """A view in the terminal, as JSON, or in a file."""
     if output is None:
         print_json(view.to_dict()) if as_json else click.echo(view.text(), color=True)
         return

@@ -18,7 +18,7 @@ from regard.jobs.translate import TranslationModel
 from regard.look.curves import CurvesView
 from regard.models.base import parameters
 from regard.run import Run, load, run_of
-from regard.score import Paired, Score
+from regard.score import Paired, Parts, Score
 from regard.tasks.base import Tell, silent
 from regard.train import checkpoint
 from regard.train.durable import cannot_write, read_lines, write_text_atomically
@@ -27,6 +27,8 @@ KEPT = "evaluation.json"
 """in a run: what it was scored on and what it said, so that it need not say it again"""
 WARM = 32
 """sentences that a model translates before it is timed"""
+FEWEST = 20
+"""parts that a test draws from: fewer say too little of what chance does"""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,9 @@ class Row:
     milliseconds: float | None = None
     """of decoding, a sentence; many are decoded together"""
     against_best: Paired | None = None
-    """from the best one to this; None: it is the best, or there are no sentences to pair"""
+    """from the best one to this; None: it is the best, or there is nothing to pair"""
+    remark: str = ""
+    """what the test against the best was made on, if not on all that was scored alike, or why there is none"""
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class Table:
         return [head, *(_cells(row, row is self.best) for row in self.rows)]
 
     def notes(self) -> list[str]:
-        """What stands under the table: what was scored, how, and why some have no score.
+        """What stands under the table: what was scored, how, and why some have no score, or no test.
 
         >>> rows = Row("gru", "", score=Score("bleu", 9.0, 8.0, 10.0, "nrefs:1", 7)), Row("lstm", "", "loss became NaN")
         >>> Table("test", rows, None, "7 sentences", "phrases fr-en").notes()
@@ -94,7 +98,8 @@ class Table:
         if best and best.score:
             told = f"on {self.data}{', ' * bool(self.size)}{self.size}{': ' * bool(self.origin)}{self.origin}"
             lines = [told, f"{best.score.name} {best.score.signature}"]
-        return [*lines, *(f"{row.name}: {row.failure}" for row in self.rows if row.failure)]
+        whys = [f"{row.name}: {why}" for row in self.rows for why in (row.failure, row.remark) if why]
+        return [*lines, *whys]
 
     def text(self) -> str:
         """The table for a terminal."""
@@ -175,8 +180,8 @@ def evaluated(path: Path, model: Model, tell: Tell) -> Evaluation:
         if kept["identity"] == identity:
             before = [Score(**row) for row in kept["scores"]]
             answers = [Answer(*row) for row in kept["answers"]]
-            unit = kept.get("unit", "sentences")
-            return Evaluation(kept["data"], before, answers, kept["seconds"], unit=unit)
+            unit, parts = kept.get("unit", "sentences"), [(total, count) for total, count in kept.get("parts", ())]
+            return Evaluation(kept["data"], before, answers, kept["seconds"], unit=unit, parts=parts)
     if isinstance(model, TranslationModel):  # the first batch also pays for what is loaded and reserved
         model.translate(model.asked_pairs(Asked())[1][:WARM])
     found = model.evaluate(Asked(), tell)
@@ -187,6 +192,7 @@ def evaluated(path: Path, model: Model, tell: Tell) -> Evaluation:
         "scores": [asdict(one) for one in found.scores],
         "seconds": found.seconds,
         "answers": [[answer.source, answer.output, answer.reference] for answer in found.answers],
+        "parts": [[total, count] for total, count in found.parts],
     }
     write_text_atomically(run / KEPT, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
     return found
@@ -268,15 +274,50 @@ def _steps(run: Path, step: int) -> int:
 
 
 def _against(row: Row, best: Row | None, found: Mapping[str, Evaluation]) -> Row:
-    if best is None or row is best or row.score is None or row.score.name not in ("bleu", "chrf", "ter"):
+    if best is None or row is best or row.score is None:
         return row
-    sides = [[answer.output for answer in found[name].answers] for name in (best.name, row.name)]
-    if not sides[0]:
+    one, own = found[best.name], found[row.name]
+    if row.score.name not in ("bleu", "chrf", "ter"):
+        a, b, remark = matched(one, own)
+        made = score.paired_parts(a, b, row.score.name, row.score.signature) if a else None
+        return replace(row, against_best=made, remark=remark)
+    if not own.answers:
         return row
-    references = [answer.reference for answer in found[row.name].answers]
+    sides = [[answer.output for answer in evaluation.answers] for evaluation in (one, own)]
+    references = [answer.reference for answer in own.answers]
     name: Any = row.score.name
     made = score.paired(sides[0], sides[1], references, name, lowercase=_lowercase(best))
     return replace(row, against_best=made)
+
+
+def matched(best: Evaluation, own: Evaluation) -> tuple[Parts, Parts, str]:
+    """The parts on which a model is tested against the best, both models', and a remark; without a test, no parts.
+
+    What has answers is known to be scored on the same ones. Windows depend on a recipe's settings: where they are not
+    the same, they are added up to where both end.
+
+    >>> wide = Evaluation("valid", [], unit="windows", parts=[(9.0, 8)] * 30)
+    >>> narrow = Evaluation("valid", [], unit="windows", parts=[(4.0, 4)] * 60)
+    >>> a, b, remark = matched(wide, narrow)
+    >>> len(a), b[0], remark
+    (30, (8.0, 8), 'its windows are not those of the best; tested on the 30 longer pieces that both can be cut into')
+    """
+    if bool(best.parts) != bool(own.parts):
+        which = "it" if best.parts else "the best one"
+        return (), (), f"no p-value: {which} was scored before {own.unit} were kept; remove its {KEPT} to score it anew"
+    asked = [[count for _, count in evaluation.parts] for evaluation in (best, own)]
+    if own.answers or asked[0] == asked[1]:
+        few = f"no p-value: {len(own.parts)} {own.unit} are scored, and a test needs at least {FEWEST}"
+        return (best.parts, own.parts, "") if len(own.parts) >= FEWEST else ((), (), few * bool(own.parts))
+    if sum(asked[0]) != sum(asked[1]):
+        sizes = f"{sum(asked[1]):,} predictions and the best one on {sum(asked[0]):,}"
+        return (), (), f"no p-value: it was scored on {sizes}, which are not of one text"
+    a, b = score.shared_parts(best.parts, own.parts)
+    told = f"its {own.unit} are not those of the best"
+    if len(a) < FEWEST:
+        remedy = "train both with one task.window and train.tokens"
+        return (), (), f"no p-value: {told}, and too few end where those do, {len(a)} of {FEWEST}; {remedy}"
+    return a, b, f"{told}; tested on the {len(a):,} longer pieces that both can be cut into"
 
 
 def _lowercase(best: Row | None) -> bool:

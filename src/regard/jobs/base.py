@@ -35,7 +35,7 @@ from regard.look import Reading, Recording, Saliency
 from regard.models import PRESETS, ModelConfig
 from regard.models.base import parameters
 from regard.nn.inference import prepare
-from regard.score import Score
+from regard.score import Parts, Score
 from regard.tasks.base import Feed, Objective, Tell
 from regard.trace import record as tracing
 from regard.train.checkpoint import Checkpoint
@@ -135,6 +135,8 @@ class Evaluation:
     """the same as plain JSON"""
     unit: str = "sentences"
     """what was scored, so many of them"""
+    parts: Parts = ()
+    """of each of them, in the order of the data, what its part of the first score is: for paired tests"""
 
 
 class Recipe(ABC):

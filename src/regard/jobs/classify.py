@@ -362,7 +362,8 @@ class ClassificationModel(Model):
         name = self.name(asked) + (f" ({empty:,} without words left out)" if empty else "")
         confusion, unit = judged.confusion(), self.recipe.material.unit
         detail = {"confusion": confusion.to_dict()}
-        return Evaluation(name, judged.scores(), answers, seconds, confusion.told(), detail, unit)
+        parts = [(100.0 * right, 1) for right in (said == judged.wanted_N).tolist()]
+        return Evaluation(name, judged.scores(), answers, seconds, confusion.told(), detail, unit, parts)
 
     def questions(self, asked: Asked) -> Questions:
         """What is asked to be scored."""

@@ -344,15 +344,17 @@ class GenerationModel(Model):
         if len(sequence) < 2:
             raise DataError(f"{name}: there are {len(sequence)} places to score; at least 2 are needed")
         unread = self.recipe.material.unread(name, counts, self.met(sequence))
-        task, carry, windows = Stream(self.script.space()), None, []
-        for batch in through(sequence, self.recipe.task.window, self.recipe.rows):
+        task, carry, windows, places = Stream(self.script.space()), None, [], []
+        for number, batch in enumerate(through(sequence, self.recipe.task.window, self.recipe.rows)):
             found, carry = surprises(self.module, task, batch, carry)
             windows += found
+            places += [(row, number) for row, length in enumerate(batch.target.lengths.tolist()) if length > 1]
             tell("scoring", sum(count for _, count in windows), len(sequence) - 1)
         nats, asked_for = zip(*windows, strict=True)
         scores = self.script.scores(perplexity(nats, asked_for), counts)
         detail = {"unknown": counts["unknown"]} if unread else {}
-        return Evaluation(name, scores, told=unread, detail=detail, unit="windows")
+        parts = [window for _, window in sorted(zip(places, windows, strict=True))]  # stream by stream is the text
+        return Evaluation(name, scores, told=unread, detail=detail, unit="windows", parts=parts)
 
     def met(self, sequence: np.ndarray) -> set[str]:
         """The tokens that stand in a sequence, as they are spelled; numbers are not."""

@@ -336,10 +336,12 @@ class LabelModel(Model):
         seconds = time.perf_counter() - began
         words, wanted = [s.words for s in sentences], [s.tags for s in sentences]
         usual = [self.kept.habits.said(row) for row in words]
-        scores = self.kept.answers.measure.scores(words, said, wanted, usual)
+        measure = self.kept.answers.measure
+        scores = measure.scores(words, said, wanted, usual)
+        parts = [measure.part(measure.tally(*rows)) for rows in zip(words, said, wanted, strict=True)]
         answers = [Answer(*map(" ".join, rows)) for rows in zip(words, said, wanted, strict=True)]
         lines, detail = places.details(said, wanted, self.recipe.task.spans, amiss)
-        return Evaluation(name, scores, answers, seconds, lines, detail)
+        return Evaluation(name, scores, answers, seconds, lines, detail, parts=parts)
 
     def asked_sentences(self, asked: Asked) -> tuple[str, list[Sentence], places.Amiss]:
         """What is scored: its name, the sentences, and what had to be repaired or was never seen."""

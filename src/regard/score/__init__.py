@@ -6,20 +6,23 @@ sacrebleu is loaded when something is scored, so that a command that scores noth
 from __future__ import annotations
 
 from regard.score.minimum import check_minimum, parse_minimum
-from regard.score.paired import Paired, paired
+from regard.score.paired import Paired, Parts, paired, paired_parts, shared_parts
 from regard.score.score import Score
 from regard.score.surprise import perplexity
 from regard.score.translation import bleu, chrf, ter, tokenised_bleu
 
 __all__ = [
     "Paired",
+    "Parts",
     "Score",
     "bleu",
     "check_minimum",
     "chrf",
     "paired",
+    "paired_parts",
     "parse_minimum",
     "perplexity",
+    "shared_parts",
     "ter",
     "tokenised_bleu",
 ]

@@ -35,6 +35,10 @@ class Measure(ABC):
         """The scores of validation, from what added up."""
 
     @abstractmethod
+    def part(self, tally: Mapping[str, float]) -> tuple[float, int]:
+        """Of what one sentence counts, its part of the first score: a total, and of how many."""
+
+    @abstractmethod
     def scores(self, words: Sayings, said: Sayings, wanted: Sayings, usual: Sayings) -> list[Score]:
         """The scores of an evaluation, and the baseline's: of `usual`, what one says who knows no context."""
 
@@ -55,6 +59,9 @@ class Places(Measure):
 
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
         return {"accuracy": 100 * sums["right"] / max(1, sums["places"])}
+
+    def part(self, tally: Mapping[str, float]) -> tuple[float, int]:
+        return 100 * tally["right"], int(tally["places"])
 
     def scores(self, words: Sayings, said: Sayings, wanted: Sayings, usual: Sayings) -> list[Score]:
         often = f"unit:{self.unit}|accuracy of the most frequent tag"
@@ -83,6 +90,9 @@ class Phrases(Measure):
         spans = [sums["spans"], sums["spans said"], sums["spans there"]]
         return {**self.places.metrics(sums), "f1": f1(spans)}
 
+    def part(self, tally: Mapping[str, float]) -> tuple[float, int]:
+        return 200 * tally["spans"], int(tally["spans said"] + tally["spans there"])
+
     def scores(self, words: Sayings, said: Sayings, wanted: Sayings, usual: Sayings) -> list[Score]:
         found, often = span_scores(said, wanted), span_scores(usual, wanted)[0]
         signature = f"F1 of the most frequent tag|{often.signature}"
@@ -105,6 +115,9 @@ class Spelt(Measure):
 
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
         return {**Places().metrics(sums), "words": 100 * sums["whole"] / max(1, sums["words"])}
+
+    def part(self, tally: Mapping[str, float]) -> tuple[float, int]:
+        return Places().part(tally)
 
     def scores(self, words: Sayings, said: Sayings, wanted: Sayings, usual: Sayings) -> list[Score]:
         scores = [_right("accuracy", said, wanted, "unit:character")]
@@ -131,6 +144,9 @@ class Errors(Measure):
 
     def metrics(self, sums: Mapping[str, float]) -> dict[str, float]:
         return {"mae": sums["error"] / max(1, sums["places"])}
+
+    def part(self, tally: Mapping[str, float]) -> tuple[float, int]:
+        return tally["error"], int(tally["places"])
 
     def scores(self, words: Sayings, said: Sayings, wanted: Sayings, usual: Sayings) -> list[Score]:
         scores = []

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
+from regard.errors import DataError
 from regard.score.bootstrap import interval, p_value, resampled
 from regard.score.score import FALLING
+from regard.score.surprise import perplexity_of
 from regard.score.translation import Name, check_pairs, sacrebleu_metric, signature, statistics, total
+
+if TYPE_CHECKING:
+    from regard.score.bootstrap import Numbers
+
+Parts = Sequence[tuple[float, int]]
+"""Of each unit that was scored (a window, a text), in their order: a total, and the number of what it is a total of."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +44,11 @@ class Paired:
     """share of the resampled corpora on which the second system is better than the first"""
     signature: str
     n: int
-    """sentences"""
+    """sentences, or other units"""
 
     @property
     def delta(self) -> float:
-        """What the second system scores more than the first; for TER, below 0 is good."""
+        """What the second system scores more than the first; for TER and perplexity, below 0 is good."""
         return self.b - self.a
 
     def __str__(self) -> str:
@@ -66,7 +77,57 @@ def paired(
     sums = [statistics(by, outputs, references) for outputs in (a, b)]
     first, second = (total(by, stats_NS.sum(0).tolist()) for stats_NS in sums)
     differences = -resampled(sums[0], lambda row: total(by, row)) + resampled(sums[1], lambda row: total(by, row))
-    won = differences < 0 if metric in FALLING else differences > 0
+    return _judged(metric, first, second, differences, signature(by), len(references))
+
+
+def paired_parts(a: Parts, b: Parts, name: str, signature: str) -> Paired:
+    """The same test where a score is a mean, of totals over numbers; a perplexity is e to the power of one.
+
+    >>> found = paired_parts([(8.0, 4), (6.0, 3)] * 10, [(4.0, 4), (3.0, 3)] * 10, "perplexity", "unit:token")
+    >>> round(found.delta, 2), round(found.p_value, 3), found.wins
+    (-4.67, 0.001, 1.0)
+    """
+    if len(a) != len(b):
+        raise DataError(f"there are {len(a)} parts of the first system and {len(b)} of the second; each needs both")
+    import numpy
+
+    by = perplexity_of if name == "perplexity" else _mean
+    sides = [[(min(float(total), 1e300), count) for total, count in parts] for parts in (a, b)]  # as perplexity has it
+    first, second = (by([math.fsum(t for t, _ in parts), sum(n for _, n in parts)]) for parts in sides)
+    drawn = [resampled(numpy.array(parts, numpy.float64), by) for parts in sides]
+    return _judged(name, first, second, drawn[1] - drawn[0], signature, len(a))
+
+
+def shared_parts(a: Parts, b: Parts) -> tuple[Parts, Parts]:
+    """Two systems' parts of one text, each added up to where both were cut; () if they are not of one length.
+
+    >>> shared_parts([(1.0, 2), (2.0, 2), (4.0, 3)], [(9.0, 4), (7.0, 3)])
+    ([(3.0, 4), (4.0, 3)], [(9.0, 4), (7.0, 3)])
+    >>> shared_parts([(1.0, 2)], [(1.0, 3)])
+    ((), ())
+    """
+    ends = [list(accumulate(count for _, count in parts)) for parts in (a, b)]
+    if not a or not b or ends[0][-1] != ends[1][-1]:
+        return (), ()
+    both = set(ends[0]) & set(ends[1])
+    return _added(a, ends[0], both), _added(b, ends[1], both)
+
+
+def _added(parts: Parts, ends: Sequence[int], cuts: Container[int]) -> Parts:
+    found, total, count = list[tuple[float, int]](), 0.0, 0
+    for (more, number), end in zip(parts, ends, strict=True):
+        total, count = total + more, count + number
+        if end in cuts:
+            found.append((total, count))
+            total, count = 0.0, 0
+    return found
+
+
+def _judged(name: str, a: float, b: float, differences: Numbers, signature: str, n: int) -> Paired:
+    won = differences < 0 if name in FALLING else differences > 0
     low, high = interval(differences)
-    p, wins = p_value(second - first, differences), float(won.mean())
-    return Paired(metric, first, second, low, high, p, wins, signature(by), len(references))
+    return Paired(name, a, b, low, high, p_value(b - a, differences), float(won.mean()), signature, n)
+
+
+def _mean(sums: list[float]) -> float:
+    return sums[0] / sums[1] if sums[1] else 0.0

@@ -29,11 +29,16 @@ def perplexity(surprises: Sequence[float], counts: Sequence[int], unit: str = "t
     import numpy
 
     finite = [min(float(s), 1e300) for s in surprises]  # a word held for impossible; 0 x infinity is not a number
-    low, high = interval(resampled(numpy.array([finite, counts], numpy.float64).T, _perplexity))
-    value = _perplexity([math.fsum(finite), sum(counts)])
+    low, high = interval(resampled(numpy.array([finite, counts], numpy.float64).T, perplexity_of))
+    value = perplexity_of([math.fsum(finite), sum(counts)])
     return Score("perplexity", value, low, high, f"unit:{unit}|bs:{RESAMPLES}|seed:{SEED}", len(counts))
 
 
-def _perplexity(sums: list[float]) -> float:
+def perplexity_of(sums: list[float]) -> float:
+    """The perplexity of what adds up: a sum of nats and their number.
+
+    >>> perplexity_of([0.0, 7]), round(perplexity_of([math.log(9), 2]), 6)
+    (1.0, 3.0)
+    """
     surprise, count = sums
     return math.exp(min(surprise / count, LARGEST)) if count else math.nan  # empty sentences alone say nothing

@@ -107,7 +107,30 @@ def read_vectors(lines: Iterable[str], name: str | Path, words: Mapping[str, int
     >>> found.ids.tolist(), found.numbers.tolist()
     ([4], [[0.5, 0.25]])
     """
-    width, found = 0, dict[int, list[float]]()
+    found = dict[int, list[float]]()
+    for spelled, cells, where in _split(lines, name):
+        word = words.get(spelled)
+        if word is not None and word not in found:
+            found[word] = _numbers(cells, where)
+    if not found:
+        raise DataError(
+            f"{name} has none of the {len(words):,} words of the vocabulary; is it of this language, and in lower case?"
+        )
+    return WordVectors(np.array(list(found)), np.array(list(found.values()), np.float32))
+
+
+def numbered(lines: Iterable[str], name: str | Path) -> Iterator[tuple[str, list[float]]]:
+    """Each word of a file of vectors with its numbers; `name` is for messages.
+
+    >>> list(numbered(["2 2", "sea 0.5 0.25", "New York 1 0"], "tiny.txt"))
+    [('sea', [0.5, 0.25]), ('New York', [1.0, 0.0])]
+    """
+    return ((word, _numbers(cells, where)) for word, cells, where in _split(lines, name))
+
+
+def _split(lines: Iterable[str], name: str | Path) -> Iterator[tuple[str, list[str], str]]:
+    """Each word with the cells of its numbers, and where it stands."""
+    width = 0
     for number, line in enumerate(lines, 1):
         cells = line.rstrip().split(" ")
         if number == 1 and len(cells) == 2 and all(cell.isdigit() for cell in cells):
@@ -118,14 +141,7 @@ def read_vectors(lines: Iterable[str], name: str | Path, words: Mapping[str, int
                 f"{name}, line {number}: expected a word and {max(width, 1)} numbers with spaces between, found "
                 f"{len(cells)} cells"
             )
-        word = words.get(" ".join(cells[:-width]))  # some words of large files have spaces in them
-        if word is not None and word not in found:
-            found[word] = _numbers(cells[-width:], f"{name}, line {number}")
-    if not found:
-        raise DataError(
-            f"{name} has none of the {len(words):,} words of the vocabulary; is it of this language, and in lower case?"
-        )
-    return WordVectors(np.array(list(found)), np.array(list(found.values()), np.float32))
+        yield " ".join(cells[:-width]), cells[-width:], f"{name}, line {number}"  # some words have spaces in them
 
 
 def first_words(lines: Iterable[str], count: int) -> Iterator[str]:

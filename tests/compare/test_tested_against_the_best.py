@@ -1,0 +1,196 @@
+"""Whether a model is worse than the best by luck, where what is scored are windows, texts or places of words."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from regard.compare import Comparison, lined_up
+from regard.compare.table import FEWEST, Row, Table, matched
+from regard.jobs import Evaluation, Recipe
+from regard.run import Run, load
+from regard.score import Score
+
+GENERATE = ["task={kind = 'generate', window = 8, samples = 0}", "train={steps = 30, tokens = 64, every = 30}"]
+FAST = ["train.schedule={kind = 'constant', lr = 0.02}"]
+MODELS = [
+    "family.rnn={kind = 'rnnlm', cell = 'gru', layers = 1, width = 16, dropout = 0.0}",
+    "family.gpt={kind = 'gpt', layers = 1, width = 8, heads = 2, longest = 16}",
+]
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "slept", "until", "noon", "while", "rain", "fell", "hills"]
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory) -> Path:
+    draw, path = random.Random(1), tmp_path_factory.mktemp("book") / "book.txt"
+    path.write_text(" ".join(draw.choice(WORDS) for _ in range(1200)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def family(book) -> dict[str, Path]:
+    """Two language models; tests that change something copy them."""
+    data = f"data={{kind = 'text', train = '{book}'}}"
+    Comparison.read(None, [*GENERATE, *FAST, data, *MODELS]).train(book.parent / "out")
+    return {name: book.parent / "out" / name for name in ("rnn", "gpt")}
+
+
+def other(path: Path, run: Path, *settings: str) -> Path:
+    """A model of the same text, trained by other settings."""
+    recipe = Recipe.read(path / "recipe.toml", [*settings, "train.steps=1"])
+    Run(run).train(recipe)
+    return run
+
+
+def changed(family: dict[str, Path], folder: Path, name: str) -> dict[str, Path]:
+    """The family, with a copy of one member."""
+    return {**family, name: Path(shutil.copytree(family[name], folder / name))}
+
+
+def test_language_models_are_tested_against_the_best_on_the_same_windows(family):
+    table = lined_up(family)
+    (worse,) = (row for row in table.rows if row is not table.best)
+    made = worse.against_best
+    assert table.best.score.value < worse.score.value
+    assert (made.a, made.b) == pytest.approx((table.best.score.value, worse.score.value), rel=1e-12)
+    assert made.name == "perplexity" and made.signature == worse.score.signature and made.n == worse.score.n >= FEWEST
+    assert made.delta > 0 and made.low <= made.delta <= made.high and made.wins < 0.5
+    assert (made.p_value < 0.05) <= (not made.low <= 0 <= made.high)
+    assert worse.remark == "" and len(table.notes()) == 2
+    assert f"+{made.delta:.2f}, p = {made.p_value:.3f}" in table.text()
+
+
+def test_a_test_is_the_same_from_what_was_kept_as_from_what_was_just_scored(family, tmp_path):
+    for name in family:
+        (family[name] / "evaluation.json").unlink(missing_ok=True)
+    fresh = lined_up(family)
+    assert all((path / "evaluation.json").exists() for path in family.values())
+    assert lined_up(family) == fresh and any(row.against_best for row in fresh.rows)
+
+
+def test_a_model_is_not_better_than_its_own_copy(family, tmp_path):
+    table = lined_up({"one": family["rnn"], "two": family["rnn"]})
+    assert [row.against_best and row.against_best.p_value for row in table.rows] == [None, 1.0]
+
+
+@pytest.mark.parametrize("old", ["rnn", "gpt"])
+def test_what_was_scored_before_windows_were_kept_still_has_its_row_and_says_why_there_is_no_test(
+    family, tmp_path, old
+):
+    table = lined_up(family)
+    best, (worse,) = table.best.name, [row.name for row in table.rows if row is not table.best]
+    runs = changed(family, tmp_path, old)
+    kept = json.loads((runs[old] / "evaluation.json").read_text(encoding="utf-8"))
+    del kept["parts"]
+    (runs[old] / "evaluation.json").write_text(json.dumps(kept), encoding="utf-8")
+    found = lined_up(runs)
+    assert [row.score for row in found.rows] == [row.score for row in table.rows]
+    assert all(row.against_best is None for row in found.rows)
+    which = "the best one" if old == best else "it"
+    assert found.notes()[-1] == (
+        f"{worse}: no p-value: {which} was scored before windows were kept; remove its evaluation.json to score it anew"
+    )
+    assert [line[-1] for line in found.cells()[1:] if line[0] == worse] == ["-"]
+
+
+def test_a_table_of_what_was_scored_before_windows_were_kept_has_no_test_and_no_more_lines(family, tmp_path):
+    runs = changed(changed(family, tmp_path, "rnn"), tmp_path, "gpt")
+    lined_up(runs)
+    for path in runs.values():
+        kept = json.loads((path / "evaluation.json").read_text(encoding="utf-8"))
+        del kept["parts"]
+        (path / "evaluation.json").write_text(json.dumps(kept), encoding="utf-8")
+    found = lined_up(runs)
+    assert all(row.against_best is None and row.remark == "" for row in found.rows) and len(found.notes()) == 2
+
+
+def test_windows_of_other_lengths_are_added_up_to_where_both_end(family, tmp_path):
+    run = other(family["rnn"], tmp_path / "wide", "task.window=16", "train.tokens=16")
+    thin = other(family["rnn"], tmp_path / "thin", "task.window=8", "train.tokens=8")
+    table = lined_up({"thin": thin, "wide": run})
+    (worse,) = (row for row in table.rows if row is not table.best)
+    sizes = {row.name: row.score.n for row in table.rows}
+    assert sizes["thin"] > sizes["wide"] >= FEWEST and worse.against_best.n == sizes["wide"]
+    assert worse.against_best.b == pytest.approx(worse.score.value, rel=1e-12)
+    assert table.notes()[-1] == (
+        f"{worse.name}: its windows are not those of the best; tested on the {sizes['wide']} longer pieces that both "
+        "can be cut into"
+    )
+
+
+def test_windows_that_hardly_ever_end_together_have_no_test_and_the_table_says_why(family, tmp_path):
+    run = other(family["rnn"], tmp_path / "odd", "task.window=7", "train.tokens=64")
+    table = lined_up({**family, "odd": run})
+    assert table.best.name != "odd"
+    row = table.rows[-1]
+    assert row.against_best is None and row.score is not None
+    told = row.remark.partition(", and too few end where those do, ")
+    assert told[0] == "no p-value: its windows are not those of the best"
+    assert told[2].endswith(f" of {FEWEST}; train both with one task.window and train.tokens")
+    assert table.text().splitlines()[-1] == f"odd: {row.remark}"
+    assert table.to_dict()["models"][-1]["remark"] == row.remark
+
+
+def windows(*counts: int) -> Evaluation:
+    return Evaluation("valid", [], unit="windows", parts=[(float(count), count) for count in counts])
+
+
+def test_texts_of_other_lengths_are_not_tested():
+    a, b, remark = matched(windows(*[8] * 30), windows(*[8] * 29, 4))
+    assert (a, b) == ((), ())
+    assert remark == "no p-value: it was scored on 236 predictions and the best one on 240, which are not of one text"
+
+
+def test_a_handful_of_windows_is_no_test():
+    few = windows(*[8] * (FEWEST - 1))
+    assert matched(few, few) == ((), (), "no p-value: 19 windows are scored, and a test needs at least 20")
+    enough = windows(*[8] * FEWEST)
+    assert matched(enough, enough) == (enough.parts, enough.parts, "")
+
+
+def test_a_remark_and_a_failure_stand_under_the_table_in_the_order_of_the_models():
+    score = Score("perplexity", 9.0, 8.0, 10.0, "unit:token", 7)
+    rows = Row("a", "", score=score), Row("b", "", "loss became NaN"), Row("c", "", score=score, remark="no p-value")
+    assert Table("valid", rows, None).notes()[2:] == ["b: loss became NaN", "c: no p-value"]
+
+
+def reviews(folder: Path) -> list[str]:
+    draw = random.Random(3)
+    for name, count in (("train", 60), ("test", 40)):
+        rows = [(" ".join(draw.choices(WORDS, k=4)), draw.choice(["good", "bad"])) for _ in range(count)]
+        text = "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows)
+        (folder / f"{name}.tsv").write_text(text, encoding="utf-8")
+    return ["task.kind=classify", f"data={{kind = 'tsv', train = '{folder}/train.tsv', test = '{folder}/test.tsv'}}"]
+
+
+def tagged(folder: Path, *settings: str) -> list[str]:
+    draw, path = random.Random(4), folder / "a.conll"
+    rows = [draw.choices(["Ada B-PER", "Oslo B-LOC", "sat O", "in O"], k=draw.randint(1, 6)) for _ in range(150)]
+    path.write_text("".join("\n".join(row) + "\n\n" for row in rows), encoding="utf-8")
+    return ["task.kind=label", f"data={{kind = 'conll', train = '{path}', held_out = 0.3}}", *settings]
+
+
+JOBS = {
+    "accuracy of texts": reviews,
+    "accuracy of tags": tagged,
+    "F1 of spans": lambda folder: tagged(folder, "task.scheme=bio"),
+    "errors of angles": lambda folder: ["task.kind=label", "data={kind = 'chains', count = 200}"],
+}
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_models_that_answer_texts_are_tested_by_the_score_that_they_are_compared_by(job, tmp_path):
+    shapes = ["family.small={kind = 'recurrent', width = 4}", "family.large={kind = 'recurrent', width = 16}"]
+    shared = [*JOBS[job](tmp_path), "train={steps = 8, tokens = 128, every = 8}", *FAST, *shapes]
+    Comparison.read(None, shared).train(tmp_path / "out")
+    runs = {name: tmp_path / "out" / name for name in ("small", "large")}
+    table = lined_up(runs)
+    (other,) = (row for row in table.rows if row is not table.best)
+    assert other.against_best.name == other.score.name and other.against_best.n == other.score.n
+    assert other.against_best.a == pytest.approx(table.best.score.value)
+    assert other.against_best.b == pytest.approx(other.score.value)
+    assert lined_up(runs) == table and load(runs["small"]).recipe.kind() in ("classify", "label")

@@ -1,0 +1,56 @@
+"""A map of words: every word has its dot, names do not lie on one another, and no word is markup."""
+
+import re
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+
+from regard.look.wordmap import WordMapView
+
+WORDS = ("king", "étudiant", "学生", "طالب", "</text><script>", "a\u202eb")
+
+
+def view(words=WORDS, seed=1):
+    return WordMapView("some", words, np.random.default_rng(seed).normal(size=(len(words), 2)), (0.5, 0.25))
+
+
+def test_each_word_has_a_dot_whose_tooltip_names_it():
+    drawn = view().svg()
+    assert drawn.count("<circle") == len(WORDS)
+    assert "<script>" not in drawn and "\u202e" not in drawn
+    for word in ("king", "étudiant", "学生", "طالب"):
+        assert re.search(rf"<title>[^<]*{word}[^<]*</title>", drawn)
+
+
+def test_near_on_the_picture_is_near():
+    """One scale for both axes: distances of dots are distances of points, up to one factor."""
+    found = view()
+    dots = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', found.svg())
+    drawn = np.array(dots, dtype=float)
+    apart = [
+        np.linalg.norm(x[:, None] - x[None], axis=-1)[np.triu_indices(len(WORDS), 1)] for x in (drawn, found.points)
+    ]
+    np.testing.assert_allclose(apart[0] / apart[0].max(), apart[1] / apart[1].max(), atol=1e-3)
+
+
+def test_names_that_would_lie_on_one_another_are_left_out():
+    crowd = tuple(f"word{i}" for i in range(60))
+    drawn = WordMapView("crowd", crowd, np.zeros((60, 2)), (1.0, 0.0)).svg()
+    assert drawn.count("<circle") == 60 and drawn.count('class="rg-word"') <= 4
+
+
+@pytest.mark.parametrize("width", [20, 60, 100])
+def test_no_line_is_wider_than_the_terminal_and_each_name_is_whole(width):
+    told = view().text(width=width, height=12)
+    lines = told.splitlines()[1:-1]
+    assert len(lines) == 12 and max(map(cell_len, lines)) <= width
+    names = re.findall(r"[^\s·]+", "\n".join(lines))
+    assert "学生" in names and "king" in names
+
+
+def test_what_has_no_room_in_the_terminal_is_counted():
+    crowd = tuple(f"word{i}" for i in range(60))
+    told = WordMapView("crowd", crowd, np.zeros((60, 2)), (1.0, 0.0)).text(width=40, height=5)
+    shown = len(re.findall(r"word\d+", told))
+    assert 0 < shown < 60 and told.endswith(f"no room for {60 - shown} more")

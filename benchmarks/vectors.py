@@ -27,6 +27,8 @@ import regard
 from regard.data.lines import read_lines
 from regard.jobs.vectors import VectorsRecipe
 from regard.score.analogies import ask, read_questions
+from regard.sequence import EOS
+from regard.tasks.nearby import LEAST
 from regard.text import Tokenizer
 from regard.text.wordtable import WordTable
 
@@ -80,7 +82,7 @@ def by_gensim(run: Path, recipe: VectorsRecipe, given: argparse.Namespace) -> tu
     tokenizer = Tokenizer.load(run / "tokenizer.json")
     ids = recipe.feed(run).train
     spelled = np.array(tokenizer.vocabulary)
-    texts = [spelled[part[part > 3]].tolist() for part in np.split(ids, np.flatnonzero(ids == 3))]
+    texts = [spelled[part[part >= LEAST]].tolist() for part in np.split(ids, np.flatnonzero(ids == EOS))]
     task = recipe.task
     model = Word2Vec(
         vector_size=recipe.model.width,
@@ -102,7 +104,7 @@ def by_gensim(run: Path, recipe: VectorsRecipe, given: argparse.Namespace) -> tu
 
 def examined(table: WordTable, questions: Path) -> str:
     """The share of analogies that are answered right."""
-    found = ask(read_questions(read_lines(questions), questions), table.places, table.answers)
+    found = ask(read_questions(read_lines(questions), questions), table.find, table.answers)
     family = found.sections().get("family", (0, 1))
     return f"{found.score()}, family {100 * family[0] / family[1]:.1f}"
 

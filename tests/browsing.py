@@ -13,7 +13,7 @@ JUDGED = """async (grave) => (await axe.run(document, { resultTypes: ["violation
 
 
 def everywhere(server):
-    """The addresses of every screen: the tabs of a trace and of a changed one, a line-up, a training, the start."""
+    """The addresses of every screen: tabs of a trace and of a changed one, a line-up, a training, words, the start."""
     trace, other = server.trace("transformer", TEXT, beam=4), server.trace("rnnsearch", TEXT)
     change = {"kind": "head", "tensor": "decoder.layers.1.cross.weights", "head": 1}
     changed = server.post(f"/api/v1/traces/{trace['id']}/fork", {"change": change}).table
@@ -23,6 +23,7 @@ def everywhere(server):
         f"#/t/{changed['id']}?tab=attention&head=1&mode=change",
         f"#/compare?t={trace['id']},{other['id']}",
         f"#/runs/{server.models()['transformer']}",
+        f"#/embed/{server.models()['transformer']}?side=target",
     ]
 
 

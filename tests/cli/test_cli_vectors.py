@@ -85,6 +85,16 @@ def test_what_a_run_learnt_is_written_for_others_and_read_back(say, words, tmp_p
     assert say("vectors", "neighbours", file, "sea").out == say("vectors", "neighbours", words, "sea").out
 
 
+def test_without_a_file_vectors_are_written_to_stdout(say, glove):
+    told = say("vectors", "write", glove, "--words", 2)
+    assert told.code == 0 and told.out.splitlines() == ["2 3", "king 1.0 1.0 0.0", "man 0.1 1.0 0.0"]
+
+
+def test_looking_into_vectors_says_what_to_do_instead(say, words):
+    told = say("look", words, "the sea")
+    assert told.code == 2 and "use regard vectors neighbours, analogy or map" in told.err
+
+
 def test_only_the_first_words_are_taken_if_so_many_are_asked_for(say, glove, words):
     assert say("vectors", "neighbours", glove, "king", "--words", 2).out.split()[1:] == ["man"]
     assert len(say("vectors", "neighbours", words, "the", "--words", 3).out.splitlines()) == 2
@@ -100,7 +110,12 @@ def test_only_the_first_words_are_taken_if_so_many_are_asked_for(say, glove, wor
         (["analogy", "GLOVE"], 2, "give either a sum"),
         (["map", "GLOVE", "king", "man"], 2, "a map needs at least 3 words"),
         (["map", "GLOVE", "-o", "map.bmp"], 2, "expected a name that ends in .svg, .png, .json"),
+        (["analogy", "GLOVE", "--qestions", "foo"], 2, "there is no option --qestions"),
+        (["analogy", "GLOVE", "king - king"], 2, "is zero, and points nowhere"),
         (["write", "GLOVE", "-o", "no/such/folder/a.vec"], 74, "cannot be written"),
+        (["write", "GLOVE", "-o", "a.vec.gz"], 2, "plain text; leave .gz off"),
+        (["write", "GLOVE", "-o", "GLOVE"], 2, "is the file that is read"),
+        (["write", "GLOVE", "-o", "/dev/full"], 74, "/dev/full: cannot be written (No space left on device)"),
         (["neighbours", "EMPTY", "king"], 4, "is empty; expected a word and its numbers on each line"),
     ],
 )

@@ -37,7 +37,10 @@ def folder(tmp_path_factory):
 
 def recipe(folder, *settings):
     data = f"data={{kind = 'text', train = '{folder}/book.txt', unit = 'line'}}"
-    return Recipe.read(None, [*LEAST, data, "model.width=16", "task.common=0", "train.tokens=1024", *settings])
+    return Recipe.read(
+        None,
+        [*LEAST, data, "model.width=16", "task.common=0", "train.tokens=1024", "train.schedule.lr=0.02", *settings],
+    )
 
 
 @pytest.fixture(scope="module", params=["skipgram", "cbow"])
@@ -76,6 +79,9 @@ def test_questions_are_answered_and_counted_by_section(trained, tmp_path):
     assert [score.name for score in found.scores] == ["analogies"] and found.unit == "questions"
     assert list(found.detail["sections"]) == ["same"] and found.detail["sections"]["same"][1] == 1
     assert found.told[-1] == "1 of 2 questions have unknown words"
+    file.write_text(": a\ncat dog saw file\n: b\ncat dog saw file\n: a\ncat dog saw drill\n", encoding="utf-8")
+    again = load(trained).evaluate(Asked([file]), silent)
+    assert {name: count for name, (_, count) in again.detail["sections"].items()} == {"a": 2, "b": 1}
     file.write_text("ghost ghost ghost ghost\n", encoding="utf-8")
     with pytest.raises(DataError, match="not one of the 1 questions has four known words"):
         load(trained).evaluate(Asked([file]), silent)
@@ -137,6 +143,7 @@ def test_a_side_that_a_model_has_not_is_refused(trained):
         ("train.tokens=100", "a batch has at least 128 words"),
         ("train.smoothing=0.1", "guesses are told from noise"),
         ("model.width=0", "must be at least 1"),
+        ("train.probe=cat", "task.tried names words to show"),
         ("task.method=glove", "skipgram"),
     ],
 )

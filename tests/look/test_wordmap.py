@@ -37,7 +37,7 @@ def test_near_on_the_picture_is_near():
 def test_names_that_would_lie_on_one_another_are_left_out():
     crowd = tuple(f"word{i}" for i in range(60))
     drawn = WordMapView("crowd", crowd, np.zeros((60, 2)), (1.0, 0.0)).svg()
-    assert drawn.count("<circle") == 60 and drawn.count('class="rg-word"') <= 4
+    assert drawn.count("<circle") == 60 and 1 <= drawn.count('class="rg-word"') <= 4
 
 
 @pytest.mark.parametrize("width", [20, 60, 100])

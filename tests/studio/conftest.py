@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import random
 import shutil
 import sys
 import threading
@@ -32,6 +33,15 @@ FAMILIES = {
         "model.maxout=8",
     ),
 }
+VECTORS = (
+    "task.kind=vectors", "data.kind=text", "data.unit=line", "model.width=8", "train.steps=20", "train.tokens=1024",
+    "train.schedule.warmup=5", "task.common=0",
+)  # fmt: skip
+COMPANY = (
+    (("cat", "dog", "horse", "cow"), ("eats", "sleeps", "runs", "drinks")),
+    (("hammer", "saw", "drill", "file"), ("cuts", "breaks", "rusts", "drops")),
+)
+"""Nouns with the verbs that stand beside them."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 EXAMPLE = """
 [data]
@@ -104,6 +114,23 @@ def readers(tmp_path_factory) -> Path:
     for name, settings in READERS.items():
         told = [setting.format(root.as_posix()) for setting in settings]
         regard.Run(root / "runs" / name).train(regard.Recipe.read(None, told))
+    return root / "runs"
+
+
+@pytest.fixture(scope="session")
+def wordy(folder, tmp_path_factory) -> Path:
+    """A folder with word vectors beside a translator."""
+    import regard
+    from regard.train.events import MetricsFile
+
+    root, draw = tmp_path_factory.mktemp("wordy"), random.Random(1)
+    lines = []
+    for nouns, verbs in draw.choices(COMPANY, k=400):
+        lines.append(f"the {draw.choice(nouns)} {draw.choice(verbs)} and the {draw.choice(nouns)} too")
+    (root / "book.txt").write_text("\n".join(lines), encoding="utf-8")
+    recipe = regard.Recipe.read(None, [*VECTORS, f"data.train={root.as_posix()}/book.txt"])
+    regard.Run(root / "runs" / "words").train(recipe, listeners=[MetricsFile(root / "runs" / "words")])
+    shutil.copytree(folder / "transformer", root / "runs" / "transformer", symlinks=True)
     return root / "runs"
 
 
@@ -193,6 +220,13 @@ def server(folder, tmp_path_factory):
 def answering(readers, tmp_path_factory):
     """A studio that shows those who answer at once."""
     with serving(readers, tmp_path_factory.mktemp("cache")) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def worded(wordy, tmp_path_factory):
+    """A studio that shows words as points."""
+    with serving(wordy, tmp_path_factory.mktemp("cache")) as found:
         yield found
 
 

@@ -28,7 +28,7 @@ def test_each_word_gets_the_numbers_behind_it_and_the_rest_is_passed_over() -> N
 
 def test_the_line_with_which_word2vec_begins_is_no_word() -> None:
     assert read_vectors(["4 2", *GLOVE], "w2v.txt", WORDS).ids.tolist() == [4, 5, 6]
-    assert read_vectors(["4 2", "5 6"], "w.txt", {"5": 9}).ids.tolist() == [9]
+    assert read_vectors(["1 1", "5 6"], "w.txt", {"5": 9}).ids.tolist() == [9]
 
 
 def test_the_first_of_a_word_counts() -> None:
@@ -39,9 +39,9 @@ def test_the_first_of_a_word_counts() -> None:
     ("lines", "message"),
     [
         (["the 1 2", "movie 1"], "a.txt, line 2: expected a word and 2 numbers with spaces between, found 2 cells"),
-        (["the"], "a.txt, line 1: expected a word and 1 numbers with spaces between, found 1 cells"),
-        (["movie 1 x"], "a.txt, line 1: expected 2 numbers after the word"),
-        (["movie 1 nan"], "a.txt, line 1: expected 2 numbers after the word"),
+        (["the"], "a.txt, line 1: expected a word and 1 number with spaces between, found 1 cell"),
+        (["movie 1 x"], 'a.txt, line 1: expected 2 numbers after the word, found "x"'),
+        (["movie 1 nan"], "a.txt, line 1: expected 2 numbers after the word, found one that is not finite"),
         (["film 1 2"], "a.txt has none of the 5 words of the vocabulary; is it of this language, and in lower case?"),
         ([], "a.txt has none of the 5 words of the vocabulary; is it of this language, and in lower case?"),
     ],
@@ -91,9 +91,9 @@ def test_a_table_of_its_own_width_reads_for_a_model_of_any_width_and_learns(widt
 
 
 def test_the_first_words_of_a_file_may_join_a_vocabulary() -> None:
-    assert list(first_words(GLOVE, 2)) == ["the", "movie"]
-    assert list(first_words(["4 2", *GLOVE], 2)) == ["the", "movie"]
-    assert list(first_words(GLOVE, 0)) == [] and len(list(first_words(GLOVE, 99))) == 4
+    assert list(first_words(GLOVE, 2, "a.txt")) == ["the", "movie"]
+    assert list(first_words(["4 2", *GLOVE], 2, "a.txt")) == ["the", "movie"]
+    assert list(first_words(GLOVE, 0, "a.txt")) == [] and len(list(first_words(GLOVE, 99, "a.txt"))) == 4
 
 
 @pytest.mark.parametrize(

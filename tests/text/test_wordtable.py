@@ -135,6 +135,44 @@ def test_glove_and_word2vec_are_read_alike(tmp_path):
     assert read_table(read_lines(tmp_path / "glove.txt"), "glove.txt", limit=1).words == ("the",)
 
 
+def test_pieces_are_found_by_the_word_that_they_are_all_of():
+    table = WordTable(("cat", " cat", " dog", "og"), np.eye(4, dtype=np.float32))
+    assert [table.find(word) for word in ("cat", "␣cat", "##cat", "Dog", "og", "ca")] == [1, 1, 0, 2, 3, None]
+    for mark in ("\u0120", "\u2581"):
+        other = WordTable(("cat", f"{mark}cat"), np.eye(2, dtype=np.float32))
+        assert [other.find(word) for word in ("cat", "##cat")] == [1, 0]
+
+
+def test_a_word_is_found_however_its_accents_are_composed():
+    table = WordTable(("\u00e9tude", "e\u0301cole"), np.eye(2, dtype=np.float32))
+    assert [table.find(word) for word in ("e\u0301tude", "\u00e9cole")] == [0, 1]
+
+
+def test_pieces_that_were_written_are_read_back_and_found():
+    table = WordTable((" ", "cat", " cat"), np.arange(6, dtype=np.float32).reshape(3, 2))
+    again = read_table(table.lines(), "again")
+    assert again.words == ("␣", "cat", "␣cat") and np.array_equal(again.numbers, table.numbers)
+    assert again.find("␣cat") == 2
+
+
+def test_large_numbers_have_the_directions_that_small_ones_have():
+    small = some()
+    large = WordTable(small.words, small.numbers * np.float32(1e30))
+    np.testing.assert_allclose(large.directions, small.directions, atol=1e-6)
+
+
+def test_a_sum_that_is_nothing_is_refused():
+    with pytest.raises(ConfigError, match="is zero, and points nowhere"):
+        some().calculate("w1 - w1")
+
+
+def test_a_map_without_words_has_the_first_that_have_letters():
+    words = ("!", "12", "the", " and", "x", "sea", "sky")
+    assert [words[i] for i in WordTable(words, np.eye(7)).first()] == [" and"]
+    plain = ("!", "12", "the", "x", "sea", "sky")
+    assert [plain[i] for i in WordTable(plain, np.eye(6)).first()] == ["the", "sea", "sky"]
+
+
 def test_what_is_written_is_read_back_bit_for_bit():
     table = some(width=30)
     again = read_table(table.lines(), "again")
@@ -147,9 +185,17 @@ def test_what_is_written_is_read_back_bit_for_bit():
     [
         ([], "tiny.txt is empty; expected a word and its numbers on each line"),
         (["a 1 2", "b 1"], "tiny.txt, line 2: expected a word and 2 numbers with spaces between, found 2 cells"),
-        (["a 1 2", "b 1 x"], "tiny.txt, line 2: expected 2 numbers after the word"),
-        (["a 1 nan"], "tiny.txt, line 1: expected 2 numbers after the word"),
-        (["alone"], "tiny.txt, line 1: expected a word and 1 numbers with spaces between, found 1 cells"),
+        (["a 1 2", "b 1 x"], 'tiny.txt, line 2: expected 2 numbers after the word, found "x"'),
+        (["a 1 nan"], "tiny.txt, line 1: expected 2 numbers after the word, found one that is not finite"),
+        (["a 1 1e39"], "tiny.txt, line 1: expected 2 numbers after the word, found one that is not finite"),
+        (
+            ["a 1 2", "b 1 2 3"],
+            "tiny.txt, line 2: expected a word and 2 numbers with spaces between, found more numbers",
+        ),
+        (["3 2", "a 1 2"], "tiny.txt: its first line says 3 words, and there are 1; is it cut off?"),
+        (["2 3", "a 1 2"], "tiny.txt, line 2: expected a word and 3 numbers with spaces between, found 3 cells"),
+        (["a\t1\t2"], "tiny.txt, line 1: expected a word and 1 number with spaces between, found 1 cell, and tabs"),
+        (["alone"], "tiny.txt, line 1: expected a word and 1 number with spaces between, found 1 cell"),
     ],
 )
 def test_a_file_that_holds_no_vectors_is_told_by_its_line(lines, told):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import click
 
 from regard.cli.choosing import load
 from regard.cli.console import Console, Stages
+from regard.cli.lines import WholeLines, emptied, opened_output
 from regard.cli.looking import PICTURES, show
 from regard.cli.manners import Verbs, json_option, polite, print_json
 from regard.errors import ConfigError, OutputError
@@ -24,12 +26,17 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
 
 
+LONGEST = 80
+"""columns of a word that are shown"""
+
+
 @click.group(cls=Verbs)
 def vectors() -> None:
     """Words as points: neighbours, sums of words, maps.
 
     SOURCE is a run, or a file of vectors as GloVe and word2vec write them in text (.gz too): a word and its numbers a
-    line. Of a run that learnt something else, such as a translator, its words' embeddings are taken.
+    line. Of a run that learnt something else, such as a translator, its words' embeddings are taken; if these are
+    pieces of words, a word means the piece that is all of it, shown as ␣word, and ##word the piece inside of others.
 
     \b
     Learn vectors of your own:
@@ -50,7 +57,7 @@ def sourced(function: F) -> F:
     >>> sorted(param.name for param in sourced(click.command()(lambda source, side, words: None)).params)
     ['side', 'source', 'words']
     """
-    words = click.option("--words", type=click.IntRange(1), help="Only the first, and so commonest, words of a file.")
+    words = click.option("--words", type=click.IntRange(1), help="Only so many words, from the top of the table.")
     told = "Of a model with two vocabularies: which.  [default: source]"
     side = click.option("--side", type=click.Choice(["source", "target"]), help=told)
     return click.argument("source", type=click.Path(path_type=Path))(side(words(function)))
@@ -85,7 +92,7 @@ def neighbours(
 @sourced
 @click.argument("sum_of_words", nargs=-1, metavar='"A - B + C"')
 @click.option("--questions", type=click.Path(path_type=Path), help="A file of questions: four words a line.")
-@click.option("-n", "--count", type=click.IntRange(1), default=5, show_default=True, help="Words that are shown.")
+@click.option("-n", "--count", type=click.IntRange(1), default=5, show_default=True, help="Words nearest to the sum.")
 @json_option
 @polite()
 def analogy(
@@ -107,6 +114,8 @@ def analogy(
       regard vectors analogy glove.6B.50d.txt "king - man + woman"
       regard vectors analogy glove.6B.50d.txt --questions questions-words.txt
     """
+    if unknown := next((word for word in sum_of_words if word.startswith("--")), None):
+        raise ConfigError(f"there is no option {unknown}; see regard vectors analogy --help")
     if bool(sum_of_words) == (questions is not None):
         raise ConfigError('give either a sum such as "king - man + woman", or --questions')
     table = opened(source, side, words)
@@ -159,28 +168,42 @@ def drawn(
 
 @vectors.command()
 @sourced
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The file to write.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="A file.  [default: stdout]")
 @polite()
-def write(source: Path, side: str | None, words: int | None, output: Path) -> None:
+def write(source: Path, side: str | None, words: int | None, output: Path | None) -> None:
     """Write vectors as word2vec does, for other programs and for vectors.path of a recipe.
+
+    How many words there are and how wide they are, then a word and its numbers a line. A blank inside of a word, or in
+    front of a piece that begins one, is written as ␣.
 
     \b
     Examples:
       regard vectors write runs/reviews -o reviews.vec
-      regard vectors write runs/demo --side target -o english.vec
+      regard vectors write runs/demo --side target > english.vec
     """
+    if output is not None and output.suffix == ".gz":
+        raise ConfigError(f"-o {output}: what is written is plain text; leave .gz off, and pack it afterwards")
     table = opened(source, side, words)
-    part = output.with_name(output.name + ".part")
-    try:
-        with part.open("w", encoding="utf-8", newline="\n") as file, Stages(Console.of_verb()) as stages:
-            for number, line in enumerate(table.lines()):
-                file.write(line + "\n")
-                stages("writing", number, len(table))
-        part.replace(output)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise OutputError(f"{output}: cannot be written ({error.strerror})") from None
+    if output is None:
+        _pour(table, sys.stdout, "stdout")
+        return
+    with opened_output(output, source) as file:
+        _pour(table, emptied(file), str(output))
     click.echo(str(output))
+
+
+def _pour(table: WordTable, file: TextIO, name: str) -> None:
+    try:
+        with WholeLines(file, name) as out, Stages(Console.of_verb()) as stages:
+            lines, written = table.lines(), 0
+            while some := list(islice(lines, 1000)):
+                out.write(some)
+                written += len(some)
+                stages("writing", written, len(table) + 1)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"{name}: cannot be written ({error.strerror})") from None
 
 
 def opened(source: Path, side: str | None, words: int | None) -> WordTable:
@@ -192,39 +215,35 @@ def opened(source: Path, side: str | None, words: int | None) -> WordTable:
 
         if side is not None:
             raise ConfigError(f"--side: {source} is a file, and has one table")
-        with _counted(Stages(Console.of_verb())) as told:
-            return read_table((told(line) for line in read_lines(source)), source, words)
+        total = 0 if source.suffix == ".gz" or not source.is_file() else source.stat().st_size
+        with Stages(Console.of_verb()) as stages:
+            return read_table(_counted(read_lines(source), total, stages), source, words)
     from regard.jobs.embeddings import embeddings
 
     table = embeddings(load(source), side)
     return table if words is None else WordTable(table.words[:words], table.numbers[:words])
 
 
-@contextmanager
-def _counted(stages: Stages) -> Iterator[Callable[[str], str]]:
-    """Tell how many lines were read."""
-    read = 0
-
-    def told(line: str) -> str:
-        nonlocal read
-        read += 1
-        if read % 1000 == 0:
-            stages("reading", read, 0)
-        return line
-
-    with stages:
-        yield told
+def _counted(lines: Iterator[str], total: int, stages: Stages) -> Iterator[str]:
+    """The lines, and how many characters of a file of `total` bytes were read; 0: nobody knows how long it is."""
+    done = 0
+    for number, line in enumerate(lines):
+        done += len(line) + 1
+        if number % 1000 == 0:
+            stages("reading", min(done, total) if total else number, total)
+        yield line
 
 
 def listed(asked: str, found: Sequence[Near], alone: bool) -> None:
     """Neighbours for people: one a line, or of each of several words in one line."""
-    from regard.tasks.translator import printable
+    from regard.look.tokens import cut, visible
 
+    names = [cut(visible(near.word), LONGEST) for near in found]
     if not alone:
-        click.echo(f"{printable(asked)}: {', '.join(printable(near.word) for near in found)}")
+        click.echo(f"{cut(visible(asked), LONGEST)}: {', '.join(names)}")
         return
-    for near in found:
-        click.echo(f"{near.cosine:7.4f}  {printable(near.word)}")
+    for near, name in zip(found, names, strict=True):
+        click.echo(f"{near.cosine:7.4f}  {name}")
 
 
 def _examine(table: WordTable, questions: Path, as_json: bool) -> None:
@@ -233,8 +252,7 @@ def _examine(table: WordTable, questions: Path, as_json: bool) -> None:
 
     asked = read_questions(read_lines(questions), questions)
     with Stages(Console.of_verb()) as stages:
-        stages("answering", 0, 0)
-        found = ask(asked, table.places, table.answers)
+        found = ask(asked, table.find, lambda q: table.answers(q, lambda done: stages("answering", done, len(q))))
     score = found.score()
     if as_json:
         sections = {name: {"right": right, "asked": count} for name, (right, count) in found.sections().items()}

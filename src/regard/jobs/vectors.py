@@ -27,11 +27,13 @@ from regard.spaces import Words
 from regard.tasks.base import Objective, Tell
 from regard.tasks.generate import COLUMN
 from regard.tasks.nearby import FILE as FREQUENCIES
-from regard.tasks.nearby import LEAST, SEGMENT, Frequencies, Nearby, NearbyConfig, NearbyFeed, WordPreparation
+from regard.tasks.nearby import METHODS, SEGMENT, Frequencies, Nearby, NearbyConfig, NearbyFeed, WordPreparation
 from regard.tasks.script import Letters
 from regard.text import Tokenizer, TokenizerConfig
+from regard.text.kinds import SPECIAL
 from regard.text.wordtable import Near, WordMap, WordTable
 from regard.train.checkpoint import Checkpoint
+from regard.train.optim import Adam
 from regard.train.schedule import Cosine
 from regard.train.settings import TrainConfig
 from regard.train.trainer import surprise
@@ -65,7 +67,9 @@ class VectorsRecipe(Recipe):
     """what is asked"""
     text: TokenizerConfig = TokenizerConfig(kind="word", size=20_000, lowercase=True)
     """how text becomes words"""
-    train: TrainConfig = TrainConfig(smoothing=0.0, tokens=4096, schedule=Cosine(lr=1e-2, warmup=100))
+    train: TrainConfig = TrainConfig(
+        smoothing=0.0, tokens=4096, optimizer=Adam(betas=(0.9, 0.999), eps=1e-8), schedule=Cosine(lr=1e-2, warmup=100)
+    )
     """how it learns"""
     seed: int = 1
     """another seed, another run"""
@@ -75,6 +79,10 @@ class VectorsRecipe(Recipe):
             raise ConfigError(f"train.tokens = {self.train.tokens}: a batch has at least {SEGMENT} words")
         if self.text.dropout:
             raise ConfigError(f"text.dropout = {self.text.dropout}: a word has one vector, so it is cut in one way")
+        if self.train.probe is not None:
+            raise ConfigError(
+                "train.probe: words have vectors, and no sentence is read; task.tried names words to show"
+            )
         if self.train.smoothing:
             raise ConfigError(f"train.smoothing = {self.train.smoothing}: guesses are told from noise, so set it to 0")
         self.check()
@@ -87,6 +95,10 @@ class VectorsRecipe(Recipe):
         torch.manual_seed(self.seed)
         return self.model.build(Words(size))
 
+    def asks(self, size: int) -> Nearby:
+        """What is read and what is guessed, by the method."""
+        return METHODS[self.task.method](Words(size), self.task.negatives)
+
     def feed(self, run: Path, world: World = World()) -> NearbyFeed:  # noqa: B008
         """The windows of text that is prepared."""
         train, valid = (Shards.open(run / "data" / split).flat(COLUMN) for split in ("train", "valid"))
@@ -95,9 +107,9 @@ class VectorsRecipe(Recipe):
 
     def parts(self, run: Path, world: World) -> tuple[Objective, NearbyFeed, Validation]:
         tokenizer, feed = Tokenizer.load(run / "tokenizer.json"), self.feed(run, world)
-        objective = Objective(self.build(tokenizer.size), Nearby(Words(tokenizer.size), self.task.negatives))
+        objective = Objective(self.build(tokenizer.size), self.asks(tokenizer.size))
         validation = Validation(objective, feed, tokenizer, self.task.tried)
-        validation.words()  # a word that is tried and unknown is told before anything is learnt
+        validation.words(validation.table())  # a word that is tried and unknown is told before anything is learnt
         return objective, feed, validation
 
     def open(self, run: Path, saved: Checkpoint, refused: Sequence[str] = ()) -> VectorsModel:
@@ -154,7 +166,8 @@ def table_of(embed: nn.Embedding, vocabulary: Sequence[str]) -> WordTable:
     >>> table_of(nn.Embedding(6, 2), ["<PAD>", "<UNK>", "<SOS>", "<EOS>", "sea", "sky"]).words
     ('sea', 'sky')
     """
-    return WordTable(tuple(vocabulary[LEAST:]), embed.weight.detach().float().cpu().numpy()[LEAST : len(vocabulary)])
+    chosen = [i for i, word in enumerate(vocabulary) if word not in SPECIAL]
+    return WordTable(tuple(vocabulary[i] for i in chosen), embed.weight.detach().float().cpu().numpy()[chosen])
 
 
 @dataclass(frozen=True)
@@ -178,20 +191,23 @@ class Validation:
     tokenizer: Tokenizer
     tried: Sequence[str] = ()
 
-    def words(self) -> list[str]:
+    def words(self, table: WordTable) -> list[str]:
         """Whose neighbours are shown."""
-        table = table_of(self.objective.model.embed, self.tokenizer.vocabulary)  # type: ignore[arg-type]
         if self.tried:
             return [table.words[table.place(word)] for word in self.tried]
         plain = [word for word in table.words if word.isalpha()]
         return list(dict.fromkeys(plain[min(place, len(plain) - 1)] for place in TRIED if plain))
 
+    def table(self) -> WordTable:
+        """The vectors as they are now."""
+        return table_of(self.objective.model.embed, self.tokenizer.vocabulary)  # type: ignore[arg-type]
+
     def __call__(self) -> tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]:
         metrics = {"loss": surprise(self.objective, self.feed, self.feed.world)["loss"]}
         if not self.feed.world.leads:
             return metrics, ()
-        table = table_of(self.objective.model.embed, self.tokenizer.vocabulary)  # type: ignore[arg-type]
-        near = {word: table.neighbours(word, SHOWN) for word in self.words()}
+        table = self.table()
+        near = {word: table.neighbours(word, SHOWN) for word in self.words(table)}
         return metrics, [
             {"word": word, "output": " ".join(found.word for found in neighbours)} for word, neighbours in near.items()
         ]
@@ -247,6 +263,11 @@ class VectorsModel(Model):
         found = self.neighbours(text.strip()) if len(text.split()) == 1 else self.calculate(text)
         return " ".join(near.word for near in found)
 
+    def observe(self, text: str) -> str:
+        raise ConfigError(
+            "word vectors read no sentence: nothing to look into; use regard vectors neighbours, analogy or map"
+        )
+
     def spell(self) -> Mapping[str, Callable[[int], str]]:
         return {"source": self.tokenizer.vocabulary.__getitem__}
 
@@ -259,7 +280,8 @@ class VectorsModel(Model):
         if asked.files:
             name = str(asked.files[0])
             questions = read_questions(read_lines(asked.files[0]), name)
-            found = ask(questions, self.table.places, self.table.answers)
+            table, total = self.table, len(questions)
+            found = ask(questions, table.find, lambda q: table.answers(q, lambda done: tell("answering", done, total)))
             detail = {"sections": {section: list(counts) for section, counts in found.sections().items()}}
             return Evaluation(name, [found.score()], told=found.told(), detail=detail, unit="questions")
         split = asked.split or ("test" if "test" in self.recipe.data.splits() else "valid")
@@ -271,11 +293,12 @@ class VectorsModel(Model):
         ids, recipe = Letters(self.tokenizer).read(self.recipe.data, split)[0], self.recipe
         rows = recipe.train.tokens // SEGMENT
         feed = NearbyFeed(ids, ids, self.frequencies, recipe.task, rows, recipe.seed)
-        objective = Objective(self.module, Nearby(Words(self.tokenizer.size), recipe.task.negatives)).eval()
+        objective = Objective(self.module, recipe.asks(self.tokenizer.size)).eval()
         sums = []
         for number, batch in enumerate(feed.valid()):
-            sums.append([float(objective(batch)[0].totals["near"]), float(objective.task.counts(batch)["near"])])
-            tell("scoring", number + 1, -(-feed.segments(ids) // feed.rows))
+            if len(batch):
+                sums.append([float(objective(batch)[0].totals["near"]), float(objective.task.counts(batch)["near"])])
+            tell("scoring", number + 1, -(-len(ids) // SEGMENT // feed.rows))
         low, high = interval(resampled(np.array(sums), _mean))
         return Score("loss", _mean(np.array(sums).sum(0).tolist()), low, high, signature("unit:pair"), len(sums))
 

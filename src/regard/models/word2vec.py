@@ -47,12 +47,13 @@ class Word2VecConfig:
 
 
 class Word2Vec(nn.Module):
-    """The mean of the words that are read, and a table of those that can be guessed.
+    """The words that are read, or the mean of those around each; and a table of those that can be guessed.
 
     >>> import torch
     >>> model = Word2VecConfig(width=4).build(Words(9))
-    >>> alone, both = model(Tokens.of([[5], [6]])), model(Tokens.of([[5, 6], [7]]))
-    >>> torch.allclose(both[0], alone.mean(0))
+    >>> words = model(Tokens.of([[5, 6, 7]]))
+    >>> around = model(Tokens.of([[5, 6, 7]]), torch.tensor([[[False, True, True]] * 3]))
+    >>> torch.allclose(around[0, 0], words[0, 1:].mean(0))
     True
     """
 
@@ -62,9 +63,8 @@ class Word2Vec(nn.Module):
         nn.init.uniform_(self.embed.weight, -0.5 / config.width, 0.5 / config.width)
         nn.init.zeros_(self.readout.weight)  # type: ignore[arg-type]
 
-    def forward(self, source: Tokens) -> Tensor:
-        if not source.ragged and source.data.shape[1] == 1:
-            return tap(self, "mean", self.embed(source.data.squeeze(1)), "batch width")
-        starts_B = source.lengths.cumsum(0) - source.lengths
-        mean_BD = nn.functional.embedding_bag(source.data[source.mask], self.embed.weight, starts_B, mode="mean")
-        return tap(self, "mean", mean_BD, "batch width")
+    def forward(self, source: Tokens, around_BLL: Tensor | None = None) -> Tensor:
+        x_BLD = self.embed(source.data)
+        if around_BLL is not None:
+            x_BLD = around_BLL.to(x_BLD.dtype) @ x_BLD / around_BLL.sum(-1, keepdim=True).clamp(min=1)
+        return tap(self, "read", x_BLD, "batch position:source width")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,8 +63,10 @@ class Answered:
 
     def sections(self) -> Mapping[str, tuple[int, int]]:
         """Of each section, how many are right and how many were answered."""
-        pairs = groupby(zip(self.section, self.right, strict=True), key=lambda pair: pair[0])
-        return {name: (sum(r for _, r in some), len(some)) for name, some in ((n, list(group)) for n, group in pairs)}
+        counts = dict.fromkeys(self.section, (0, 0))
+        for name, right in zip(self.section, self.right, strict=True):
+            counts[name] = counts[name][0] + right, counts[name][1] + 1
+        return counts
 
     def told(self) -> list[str]:
         """The same for people, in lines."""
@@ -78,22 +79,26 @@ class Answered:
 
 def ask(
     questions: Sequence[Question],
-    places: Mapping[str, int],
+    find: Callable[[str], int | None],
     answer: Callable[[list[tuple[int, ...]]], Sequence[int]],
 ) -> Answered:
-    """Ask the questions whose words are known, as they are written or else in lower case.
+    """Ask the questions whose words are known: `find` gives a word's place, `answer` the places that a, b, c lead to.
 
     >>> places = {"boy": 0, "girl": 1, "king": 2, "queen": 3}
-    >>> ask([Question("family", ("Boy", "girl", "king", "queen"))], places, lambda asked: [3]).right
+    >>> ask([Question("family", ("boy", "girl", "king", "queen"))], places.get, lambda asked: [3]).right
     [True]
     """
-    known, wanted = list[tuple[str, tuple[int, ...]]](), list[int]()
+    sections, known, wanted = list[str](), list[tuple[int, ...]](), list[int]()
     for section, words in questions:
-        found = [places.get(word, places.get(word.lower(), -1)) for word in words]
-        if min(found) >= 0:
-            known.append((section, tuple(found[:3])))
+        found = [place for place in map(find, words) if place is not None]
+        if len(found) == len(words):
+            sections.append(section)
+            known.append(tuple(found[:3]))
             wanted.append(found[3])
     if not known:
-        raise DataError(f"not one of the {len(questions):,} questions has four known words; is it the same language?")
-    said = answer([asked for _, asked in known])
-    return Answered([name for name, _ in known], [a == w for a, w in zip(said, wanted, strict=True)], len(questions))
+        raise DataError(
+            f"not one of the {len(questions):,} questions has four known words; is it the same language, and the "
+            "vocabulary large enough?"
+        )
+    right = [said == place for said, place in zip(answer(known), wanted, strict=True)]
+    return Answered(sections, right, len(questions))

@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from regard.errors import RegardError
-from regard.studio import endpoints, runs, teach
+from regard.studio import endpoints, runs, teach, wordpoints
 from regard.studio.asked import Asked
 from regard.studio.guard import Guard
 from regard.studio.refusal import Refusal
@@ -35,7 +35,7 @@ Endpoint = Callable[[Studio, Asked], Response]
 
 def build(studio: Studio) -> Starlette:
     """The application."""
-    pages, teaching = page_files(), teach.Teaching()
+    pages, teaching, points = page_files(), teach.Teaching(), wordpoints.WordPoints()
 
     def page(studio: Studio, asked: Asked) -> Response:
         name = asked.path.get("name", "index.html")
@@ -58,6 +58,9 @@ def build(studio: Studio) -> Starlette:
         ("/api/v1/lessons", "GET", teach.list_lessons),
         ("/api/v1/lessons/{lesson}", "GET", teaching.show),
         ("/api/v1/lessons/{lesson}", "POST", teaching.show),
+        ("/api/v1/embeddings/{model}/neighbors", "GET", points.show_neighbours),
+        ("/api/v1/embeddings/{model}/analogy", "GET", points.show_analogy),
+        ("/api/v1/embeddings/{model}/map", "GET", points.show_map),
         ("/api/v1/tokenize", "POST", endpoints.tokenize),
         ("/api/v1/example", "POST", endpoints.make_example),
         ("/api/v1/traces", "GET", lambda studio, asked: JSONResponse({"traces": studio.shelf.recent()})),

@@ -11,6 +11,8 @@ CHARACTERS, SERIES = 2000, 40_000
 """the longest text, and the longest series as CSV, in characters"""
 SERIAL = "forecast"
 """the job that reads a series"""
+WORDS = "vectors"
+"""the job that reads no text: it has a vector for each word, and the page shows them as points"""
 AT_ONCE = ("classify", "label", SERIAL)
 """jobs that say their answer at once, without a search: what it hung on can be told"""
 
@@ -24,6 +26,9 @@ def checked(text: str, kind: str | None = None) -> str:
     Traceback (most recent call last):
     regard.studio.refusal.Refusal: this model reads a series: the rows of a CSV file under the names of their columns
     """
+    if kind == WORDS:
+        told = "this model has a vector for each word, and reads no sentence"
+        raise Refusal(422, "no-sentence", told, "open its words: #/embed/ and the number of the model")
     text, most = text.strip(), SERIES if kind == SERIAL else CHARACTERS
     if not text:
         raise Refusal(422, "no-text", "the text is empty", "type a sentence")

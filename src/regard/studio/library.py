@@ -23,6 +23,8 @@ OPEN = 2
 LISTED = 500
 """models of a list"""
 EXAMPLE = "built-in example"
+SPELLINGS = ("tokenizer.json", "tokenizer.source.json", "spelling.json")
+"""files that say which words a model knows"""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Entry:
             "name": self.name,
             **{name: table.get("kind") if isinstance(table, dict) else None for name, table in kinds.items()},
             "usable": self.usable,
+            "words": any((self.path / name).is_file() for name in SPELLINGS),
             "step": state.get("step"),
             "best": state.get("best", {}),
             "changed": _changed(self.path) or None,

@@ -165,7 +165,7 @@ class TextPreparation:
     def _added(self) -> Iterator[str]:
         """Words that join the vocabulary whether or not a text has them."""
         path = self.vectors.file()
-        return iter(()) if path is None else first_words(read_lines(path), self.vectors.words)
+        return iter(()) if path is None else first_words(read_lines(path), self.vectors.words, path)
 
     def _lent(self, split: str) -> bool:
         return split == "valid" and "valid" not in self.data.splits()

@@ -2,13 +2,16 @@
 
 As in word2vec: very common words are left out more often than not, before windows are cut, so that a window reaches
 further; a window is as wide as a number drawn from 1 to `window`; noise words are drawn by their frequency to the
-power of 3/4. Different here: the noise words of a batch are drawn once and shared by all its pairs, each counting
-for `negatives / shared` of a word. The expected loss is the same, and their scores are one matrix product.
+power of 3/4. Different here: the noise words of a batch are drawn once and shared by all its guesses, each counting
+for `negatives / shared` of a word, also where it is the word that is guessed: the paper's loss on average, and all
+scores are matrix products, of a segment's words with one another and with the noise. A window ends where its segment
+of 128 words does, and each epoch cuts elsewhere. CBOW's gradient is that of the mean; the optimiser is the recipe's.
 """
 
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,8 +27,8 @@ from regard.data import Shards
 from regard.data.batches import Order
 from regard.errors import ConfigError, DataError
 from regard.loss import Loss
-from regard.sequence import EOS, PAD, Rows, Tokens
-from regard.tasks.base import Batch, Task, Tell, flat
+from regard.sequence import EOS, Rows, Tokens
+from regard.tasks.base import Batch, Task, Tell
 from regard.tasks.generate import COLUMN, TextPreparation
 from regard.text import Tokenizer
 from regard.world import World
@@ -33,7 +36,7 @@ from regard.world import World
 SEGMENT = 128
 """consecutive words that windows are cut from; a batch has segments from all over the text"""
 FILE = "frequencies.json"
-COMMON, LEAST = 0.75, 4
+POWER, LEAST = 0.75, 4
 """the power of a frequency by which noise is drawn; ids below the second are no words"""
 
 
@@ -65,56 +68,95 @@ class NearbyConfig:
         for name, least in (("window", 1), ("negatives", 1), ("shared", 1), ("common", 0)):
             if not getattr(self, name) >= least:
                 raise ConfigError(f"{name} = {getattr(self, name)} must be at least {least}")
+        if self.window >= SEGMENT:
+            raise ConfigError(
+                f"window = {self.window} must be below {SEGMENT}: a text is read in segments of so many words"
+            )
 
 
 @dataclass(frozen=True)
-class Guessed(Rows):
-    """What is guessed from each thing that is read, and the noise that it should be told from.
+class Company(Rows):
+    """Which words of each row stand near which, and the noise that these should be told from.
 
-    >>> len(Guessed(Tokens.of([[5], [6]]), torch.tensor([[7, 8], [7, 8]])))
+    >>> len(Company(torch.ones(2, 3, 3, dtype=torch.bool), torch.tensor([[7, 8], [7, 8]])))
     2
     """
 
-    words: Tokens
+    near: Tensor
+    """(B, L, L): whether the window around the first has the second"""
     noise: Tensor
     """(B, K): the same words in each row"""
 
 
 @dataclass(frozen=True)
 class Nearby(Task):
-    """Tell the words that stand near from noise: -log s(h.w) - negatives * mean over the noise of log s(-h.n).
+    """Tell what stands near from noise: -log s(h.w) - negatives * mean over the noise of log s(-h.n), h what is read.
 
-    >>> from regard.models.word2vec import Word2VecConfig
-    >>> from regard.spaces import Words
-    >>> batch = Batch(Tokens.of([[5], [6]]), Guessed(Tokens.of([[6, 7], [5]]), torch.tensor([[8], [8]])))
-    >>> model = Word2VecConfig(width=4).build(Words(9))
-    >>> loss, _ = Nearby(Words(9), negatives=5).loss(model, batch, Words(9).loss)
-    >>> round(loss.totals["near"].item() / (3 * 6 * torch.tensor(2.0).log().item()), 4)
-    1.0
+    All scores are products of matrices: those of a row's words with one another, and those with the batch's noise.
     """
 
     negatives: int = 5
 
-    def asked(self, batch: Batch) -> Mapping[str, tuple[Tensor, Tensor]]:
-        return {"near": (batch.target.words.mask, batch.target.words.data)}
-
-    def features(self, model: Any, batch: Batch, carry: Any) -> tuple[Mapping[str, Tensor], Any]:
-        return {"near": model(batch.source)}, None
+    @abstractmethod
+    def scores(self, read_BLD: Tensor, guessed_BLD: Tensor) -> Tensor:
+        """(B, L, G): how sure each guess at each place is, in the order in which they are asked."""
 
     def loss(
         self, model: Any, batch: Batch, score: Callable[[Tensor, Tensor], Tensor], carry: Any = None
     ) -> tuple[Loss, Any]:
         """The sum over all guesses; `score`, which would ask for all words of the vocabulary, is not needed."""
-        read_ND, table_VD, words = model(batch.source), model.readout.weight, batch.target.words
-        real_NS, noise_K = words.mask, batch.target.noise[0]
-        if words.ragged or words.data.shape[1] > 1:
-            each_PD = read_ND.index_select(0, real_NS.nonzero()[:, 0])
-        else:
-            each_PD = read_ND
-        near_P = (each_PD * F.embedding(flat(words.data, real_NS), table_VD)).sum(1)
-        noise_NK = read_ND @ F.embedding(noise_K, table_VD).T
-        against = (F.softplus(noise_NK).sum(1) * words.lengths).sum() * (self.negatives / len(noise_K))
-        return Loss({"near": F.softplus(-near_P).sum() + against}), None
+        ids_BL, noise_K = batch.source.data, batch.target.noise[0]
+        read_BLD = self.features(model, batch, carry)[0]["near"]
+        words_ND = F.embedding(torch.cat([ids_BL.flatten(), noise_K]), model.readout.weight)  # one gradient for both
+        guessed_BLD, noise_KD = words_ND[: ids_BL.numel()].view(read_BLD.shape), words_ND[ids_BL.numel() :]
+        scores_BLG, where_BLG = self.scores(read_BLD, guessed_BLD), self.asked(batch)["near"][0]
+        near = (F.softplus(-scores_BLG) * where_BLG).sum()
+        against = (F.softplus(read_BLD.flatten(0, 1) @ noise_KD.T).sum(1) * where_BLG.sum(-1).flatten()).sum()
+        return Loss({"near": near + against * (self.negatives / len(noise_K))}), None
+
+
+class SkipGram(Nearby):
+    """A word is read, each word around it is guessed.
+
+    >>> from regard.models.word2vec import Word2VecConfig
+    >>> from regard.spaces import Words
+    >>> near = torch.tensor([[[False, True], [True, False]]])
+    >>> batch = Batch(Tokens.of([[5, 6]]), Company(near, torch.tensor([[8]])))
+    >>> loss, _ = SkipGram(Words(9), negatives=5).loss(Word2VecConfig(width=4).build(Words(9)), batch, Words(9).loss)
+    >>> round(loss.totals["near"].item() / (2 * 6 * torch.tensor(2.0).log().item()), 4)  # a fresh model knows nothing
+    1.0
+    """
+
+    def asked(self, batch: Batch) -> Mapping[str, tuple[Tensor, Tensor]]:
+        return {"near": (batch.target.near, batch.source.data[:, None].expand_as(batch.target.near))}
+
+    def scores(self, read_BLD: Tensor, guessed_BLD: Tensor) -> Tensor:
+        return read_BLD @ guessed_BLD.mT
+
+    def features(self, model: Any, batch: Batch, carry: Any) -> tuple[Mapping[str, Tensor], Any]:
+        return {"near": model(batch.source)}, None
+
+
+class CBOW(Nearby):
+    """The words around it are read, their mean guesses the word.
+
+    >>> from regard.spaces import Words
+    >>> near = torch.tensor([[[False, True, True], [True, False, True], [False, False, False]]])
+    >>> CBOW(Words(9)).counts(Batch(Tokens.of([[5, 6, 7]]), Company(near, torch.tensor([[8]]))))
+    {'near': tensor(2)}
+    """
+
+    def asked(self, batch: Batch) -> Mapping[str, tuple[Tensor, Tensor]]:
+        return {"near": (batch.target.near.any(-1, keepdim=True), batch.source.data[:, :, None])}
+
+    def scores(self, read_BLD: Tensor, guessed_BLD: Tensor) -> Tensor:
+        return (read_BLD * guessed_BLD).sum(-1, keepdim=True)
+
+    def features(self, model: Any, batch: Batch, carry: Any) -> tuple[Mapping[str, Tensor], Any]:
+        return {"near": model(batch.source, batch.target.near)}, None
+
+
+METHODS: dict[str, type[SkipGram] | type[CBOW]] = {"skipgram": SkipGram, "cbow": CBOW}
 
 
 @dataclass(frozen=True)
@@ -157,7 +199,7 @@ class Frequencies:
     @cached_property
     def drawn(self) -> np.ndarray:
         """(V,): a number from 0 to 1 falls on a word as often as noise does."""
-        powers = np.cumsum(self.counts**COMMON)
+        powers = np.cumsum(self.counts**POWER)
         made: np.ndarray = powers / powers[-1]
         return made
 
@@ -181,13 +223,13 @@ class WordPreparation(TextPreparation):
 
 @dataclass(frozen=True)
 class NearbyFeed:
-    """Segments of a text from all over it, made into what is read and what is guessed. Keeps the Feed contract.
+    """Segments of a text from all over it, and which of their words stand near which. Keeps the Feed contract.
 
     >>> text = np.array([4, 5, 6, 7] * 64)
     >>> feed = NearbyFeed(text, text, Frequencies.of(text, 8), NearbyConfig(window=1, common=0), rows=1)
-    >>> batch, position = next(feed.stream(None))
-    >>> batch.source.data[:3].tolist(), batch.target.words.data[:3].tolist(), position
-    ([[4], [5], [6]], [[5, 0], [4, 6], [5, 7]], {'epoch': 0, 'batch': 1})
+    >>> batch = next(feed.valid())
+    >>> batch.source.data[0, :5].tolist(), batch.target.near[0, 1, :5].int().tolist()
+    ([4, 5, 6, 7, 4], [1, 0, 1, 0, 0])
     """
 
     train: np.ndarray
@@ -203,8 +245,14 @@ class NearbyFeed:
         for name, text in (("learn from", self.train), ("validate on", self.held_out)):
             if len(text) < SEGMENT:
                 raise DataError(f"there are {len(text):,} words to {name}; at least {SEGMENT} are needed")
-        if np.count_nonzero(self.frequencies.counts) < 2:
+        counts = self.frequencies.counts
+        if np.count_nonzero(counts) < 2:
             raise DataError("the text has fewer than two words that are known; give more text, or a larger text.size")
+        left = SEGMENT * float((self.keep * counts).sum() / counts.sum())
+        if left < 2:
+            raise DataError(
+                f"task.common = {self.task.common} leaves {left:.1f} words of {SEGMENT}: none have company; raise it"
+            )
 
     @cached_property
     def keep(self) -> np.ndarray:
@@ -212,30 +260,34 @@ class NearbyFeed:
         return self.frequencies.kept(self.task.common)
 
     def segments(self, text: np.ndarray) -> int:
-        """How many whole segments a text has."""
-        return len(text) // SEGMENT
+        """How many whole segments a text has, wherever the first begins."""
+        return max(1, (len(text) - SEGMENT + 1) // SEGMENT)
 
-    def batch(self, text: np.ndarray, chosen: np.ndarray, key: tuple[int, ...]) -> Batch:
-        """This process's share of some segments; all that is drawn depends on the key alone."""
+    def offset(self, epoch: int) -> int:
+        """Where the first segment of an epoch begins, so that the next is cut elsewhere."""
+        room = min(SEGMENT, len(self.train) - self.segments(self.train) * SEGMENT + 1)
+        return int(np.random.default_rng((0, self.seed, epoch)).integers(room))
+
+    def batch(self, text: np.ndarray, starts: np.ndarray, key: tuple[int, ...]) -> Batch:
+        """This process's share of the segments that begin there; all that is drawn depends on the key alone.
+
+        Segments of which no two words are left together are left out.
+        """
         drawn = np.random.default_rng(key)
-        shape = (len(chosen), SEGMENT)
+        shape = (len(starts), SEGMENT)
         chance, reach = drawn.random(shape), drawn.integers(1, self.task.window, shape, endpoint=True)
         noise = np.searchsorted(self.frequencies.drawn, drawn.random(self.task.shared), side="right")
         mine = slice(self.world.rank, None, self.world.size)
-        ids = text[chosen[mine][:, None] * SEGMENT + np.arange(SEGMENT)].astype(np.int64)
+        ids = text[starts[mine][:, None] + np.arange(SEGMENT)].astype(np.int64)
         kept = chance[mine] < self.keep[ids]
-        # words of one segment and one text: a window never reaches over an end
-        whose = (ids == EOS).cumsum(1) + np.arange(len(ids))[:, None] * (SEGMENT + 1)
-        centres, around, there = windows(ids[kept], whose[kept], reach[mine][kept], self.task.window)
-        return self.asked(centres, around, there, torch.from_numpy(noise))
-
-    def asked(self, centres: np.ndarray, around: np.ndarray, there: np.ndarray, noise: Tensor) -> Batch:
-        """What is read and what is guessed, by the method; a word with none around it is left out."""
-        some = there.any(1)
-        word = Tokens.full(torch.from_numpy(centres[some][:, None]))
-        near = justified(around[some], there[some])
-        source, words = (word, near) if self.task.method == "skipgram" else (near, word)
-        return Batch(source, Guessed(words, noise.expand(len(word), -1)))
+        words, texts, reaches = (justified(x, kept) for x in (ids, (ids == EOS).cumsum(1), reach[mine]))
+        near = company(texts, reaches, kept.sum(1))
+        some = near.any((1, 2))
+        lengths = torch.from_numpy(kept.sum(1)[some])
+        source = Tokens(
+            torch.from_numpy(words[some]), lengths, bool(len(lengths)) and bool(lengths.amin() < words.shape[1])
+        )
+        return Batch(source, Company(torch.from_numpy(near[some]), torch.from_numpy(noise).expand(len(lengths), -1)))
 
     def stream(self, position: Mapping[str, int] | None) -> Iterator[tuple[Batch, Mapping[str, int]]]:
         at = dict(position or {"epoch": 0, "batch": 0})
@@ -243,7 +295,8 @@ class NearbyFeed:
             order = Order(self.segments(self.train), (self.seed, at["epoch"]))
             rows = min(self.rows, order.n)
             chosen = order.at(np.arange(at["batch"] * rows, (at["batch"] + 1) * rows))
-            batch = self.batch(self.train, chosen, (self.seed, at["epoch"], at["batch"]))
+            starts = self.offset(at["epoch"]) + chosen * SEGMENT
+            batch = self.batch(self.train, starts, (1, self.seed, at["epoch"], at["batch"]))
             at["batch"] += 1
             if at["batch"] == self.epoch():
                 at = {"epoch": at["epoch"] + 1, "batch": 0}
@@ -251,41 +304,36 @@ class NearbyFeed:
 
     def valid(self) -> Iterator[Batch]:
         """The validation text once, with what is left out and drawn the same each time."""
-        total = self.segments(self.held_out)
+        total = len(self.held_out) // SEGMENT
         for number, start in enumerate(range(0, total, self.rows)):
-            yield self.batch(self.held_out, np.arange(start, min(total, start + self.rows)), (self.seed, number))
+            starts = SEGMENT * np.arange(start, min(total, start + self.rows))
+            yield self.batch(self.held_out, starts, (2, self.seed, number))
 
     def epoch(self) -> int:
         return max(1, self.segments(self.train) // self.rows)
 
 
-def windows(
-    ids_N: np.ndarray, whose_N: np.ndarray, reach_N: np.ndarray, window: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Each word, those around it, and which of those are there: near enough, and of the same text.
+def company(texts_BL: np.ndarray, reach_BL: np.ndarray, lengths_B: np.ndarray) -> np.ndarray:
+    """(B, L, L): whether a word is in the window around another: near enough, of the same text, and not itself.
 
-    >>> words, around, there = windows(np.array([4, 5, 6]), np.array([0, 0, 1]), np.array([2, 1, 1]), window=2)
-    >>> [row[kept].tolist() for row, kept in zip(around, there)]
-    [[5], [4], []]
+    >>> company(np.array([[0, 0, 1]]), np.array([[2, 1, 1]]), np.array([3])).astype(int).tolist()
+    [[[0, 1, 0], [1, 0, 0], [0, 0, 0]]]
     """
-    steps = np.array([step for step in range(-window, window + 1) if step])
-    at = np.arange(len(ids_N))[:, None] + steps
-    inside = (at >= 0) & (at < len(ids_N))
-    at = at.clip(0, max(0, len(ids_N) - 1))
-    there = inside & (whose_N[at] == whose_N[:, None]) & (np.abs(steps) <= reach_N[:, None])
-    return ids_N, ids_N[at], there
+    place_L = np.arange(texts_BL.shape[1])
+    apart_LL = np.abs(place_L[:, None] - place_L)
+    real_BL = place_L < lengths_B[:, None]
+    near: np.ndarray = (apart_LL > 0) & (apart_LL <= reach_BL[:, :, None]) & (texts_BL[:, :, None] == texts_BL[:, None])
+    return near & real_BL[:, :, None] & real_BL[:, None]
 
 
-def justified(words: np.ndarray, there: np.ndarray) -> Tokens:
-    """The words that are there, moved to the left, as tokens.
+def justified(rows: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """What is kept of each row, moved to the left; the rest is zero, as <PAD> is.
 
-    >>> justified(np.array([[4, 5, 6], [7, 8, 9]]), np.array([[False, True, True], [True, False, False]])).data
-    tensor([[5, 6],
-            [7, 0]])
+    >>> justified(np.array([[4, 5, 6], [7, 8, 9]]), np.array([[False, True, True], [True, False, False]]))
+    array([[5, 6],
+           [7, 0]])
     """
-    lengths = there.sum(1)
-    longest = int(lengths.max(initial=0))
-    data = np.full((len(words), longest), PAD, np.int64)
-    data[np.arange(longest) < lengths[:, None]] = words[there]
-    ragged = bool(len(lengths)) and int(lengths.min()) < longest
-    return Tokens(torch.from_numpy(data), torch.from_numpy(lengths), ragged)
+    lengths = kept.sum(1)
+    made = np.zeros((len(rows), int(lengths.max(initial=0))), np.int64)
+    made[np.arange(made.shape[1]) < lengths[:, None]] = rows[kept]
+    return made

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -107,7 +108,7 @@ def read_vectors(lines: Iterable[str], name: str | Path, words: Mapping[str, int
     >>> found.ids.tolist(), found.numbers.tolist()
     ([4], [[0.5, 0.25]])
     """
-    found = dict[int, list[float]]()
+    found: dict[int, array[float]] = {}
     for spelled, cells, where in _split(lines, name):
         word = words.get(spelled)
         if word is not None and word not in found:
@@ -119,10 +120,10 @@ def read_vectors(lines: Iterable[str], name: str | Path, words: Mapping[str, int
     return WordVectors(np.array(list(found)), np.array(list(found.values()), np.float32))
 
 
-def numbered(lines: Iterable[str], name: str | Path) -> Iterator[tuple[str, list[float]]]:
-    """Each word of a file of vectors with its numbers; `name` is for messages.
+def numbered(lines: Iterable[str], name: str | Path) -> Iterator[tuple[str, array[float]]]:
+    """Each word of a file of vectors with its numbers in single precision; `name` is for messages.
 
-    >>> list(numbered(["2 2", "sea 0.5 0.25", "New York 1 0"], "tiny.txt"))
+    >>> [(word, list(numbers)) for word, numbers in numbered(["2 2", "sea 0.5 0.25", "New York 1 0"], "tiny.txt")]
     [('sea', [0.5, 0.25]), ('New York', [1.0, 0.0])]
     """
     return ((word, _numbers(cells, where)) for word, cells, where in _split(lines, name))
@@ -130,39 +131,55 @@ def numbered(lines: Iterable[str], name: str | Path) -> Iterator[tuple[str, list
 
 def _split(lines: Iterable[str], name: str | Path) -> Iterator[tuple[str, list[str], str]]:
     """Each word with the cells of its numbers, and where it stands."""
-    width = 0
+    width, promised, found = 0, None, 0
     for number, line in enumerate(lines, 1):
-        cells = line.rstrip().split(" ")
+        cells, where = line.rstrip().split(" "), f"{name}, line {number}"
         if number == 1 and len(cells) == 2 and all(cell.isdigit() for cell in cells):
-            continue  # word2vec says first how many words there are, and how wide they are
+            promised, width = map(int, cells)  # word2vec says first how many words there are, and how wide they are
+            continue
+        if not line.strip():
+            continue
         width = width or len(cells) - 1
-        if width < 1 or len(cells) < width + 1:
-            raise DataError(
-                f"{name}, line {number}: expected a word and {max(width, 1)} numbers with spaces between, found "
-                f"{len(cells)} cells"
-            )
-        yield " ".join(cells[:-width]), cells[-width:], f"{name}, line {number}"  # some words have spaces in them
+        _check_cells(cells, line, width, where)
+        found += 1
+        yield " ".join(cells[:-width]), cells[-width:], where  # some words have spaces in them
+    if promised is not None and promised != found:
+        raise DataError(f"{name}: its first line says {promised:,} words, and there are {found:,}; is it cut off?")
 
 
-def first_words(lines: Iterable[str], count: int) -> Iterator[str]:
+def _check_cells(cells: list[str], line: str, width: int, where: str) -> None:
+    """Refuse a line that has fewer numbers than the others, or more."""
+    wanted = f"a word and {max(width, 1)} number{'s' if width > 1 else ''} with spaces between"
+    if width < 1 or len(cells) < width + 1:
+        tabs = ", and tabs" if "\t" in line else ""
+        raise DataError(f"{where}: expected {wanted}, found {len(cells)} cell{'s' if len(cells) > 1 else ''}{tabs}")
+    if len(cells) > width + 1 and _is_number(cells[-width - 1]):
+        raise DataError(f"{where}: expected {wanted}, found more numbers")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def first_words(lines: Iterable[str], count: int, name: str | Path) -> Iterator[str]:
     """The words that stand first in a file of vectors: the commonest, as such files go.
 
-    >>> list(first_words(["3 2", "the 0.1 0.2", "movie 0.5 0.25", "is 0.5 0.6"], 2))
+    >>> list(first_words(["3 2", "the 0.1 0.2", "movie 0.5 0.25", "is 0.5 0.6"], 2, "tiny.txt"))
     ['the', 'movie']
     """
-    for number, line in enumerate(islice(lines, count + 1), 1):
-        word, _, rest = line.partition(" ")
-        if number == 1 and word.isdigit() and rest.strip().isdigit():
-            count += 1
-        elif number <= count:
-            yield word
+    return (word for word, _, _ in islice(_split(lines, name), count))
 
 
-def _numbers(cells: list[str], where: str) -> list[float]:
+def _numbers(cells: list[str], where: str) -> array[float]:
     try:
-        found = [float(cell) for cell in cells]
+        found = array("f", map(float, cells))
     except ValueError:
-        found = [math.nan]
-    if not all(map(math.isfinite, found)):
-        raise DataError(f"{where}: expected {len(cells)} numbers after the word")
+        wrong = next(cell for cell in cells if not _is_number(cell))
+        raise DataError(f'{where}: expected {len(cells)} numbers after the word, found "{wrong[:20]}"') from None
+    if not math.isfinite(sum(found)):
+        raise DataError(f"{where}: expected {len(cells)} numbers after the word, found one that is not finite")
     return found

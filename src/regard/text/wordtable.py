@@ -7,7 +7,9 @@ answered by none of the words that were asked with (Mikolov, Yih and Zweig 2013)
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+import unicodedata
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -21,6 +23,14 @@ from regard.text.vectors import numbered
 
 SIGNS = {"+": 1, "-": -1, "\u2212": -1, "\u2013": -1}
 """Plus, minus, and what word processors make of a minus."""
+BLANKS = (" ", "\u0120", "\u2581")
+"""How pieces of words are marked that begin one: a blank, as byte-level BPE writes it, as SentencePiece does."""
+SHOWN, INSIDE = "\u2423", "##"
+"""A blank as it is shown; and, as WordPiece writes it, a piece inside of words."""
+TINY = 1e-6
+"""a sum of vectors of length 1 that is smaller is nothing but rounding"""
+PLACED = 40
+"""words of a map if none are named"""
 CHUNK = 1 << 22
 """similarities that are held at once while many words are asked for"""
 
@@ -80,25 +90,40 @@ class WordTable:
     @cached_property
     def directions(self) -> np.ndarray:
         """(V, D): the vectors, each of length 1; what is zero stays zero."""
-        lengths = np.linalg.norm(self.numbers, axis=1, keepdims=True)
-        made: np.ndarray = self.numbers / np.where(lengths > 0, lengths, 1)
+        largest = np.abs(self.numbers).max(1, keepdims=True)  # first to 1: the square of a large number is too large
+        scaled = self.numbers / np.where(largest > 0, largest, 1)
+        lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+        made: np.ndarray = scaled / np.where(lengths > 0, lengths, 1)
         return made
 
-    def place(self, word: str) -> int:
-        """Where a word stands: as it is written, else as a piece that begins a word, else in lower case; else an error
-        that says what is like it.
+    @cached_property
+    def pieces(self) -> bool:
+        """Whether some words are marked as beginning with a blank: then the others are pieces of words."""
+        return any(word.startswith(BLANKS) and len(word) > 1 for word in self.words)
+
+    def find(self, word: str) -> int | None:
+        """Where a word stands: as it is written, else in lower case; of pieces, the one that is a whole word first.
+
+        A blank in front may be written as it is shown, ␣; with ## in front, a piece inside of words is meant.
 
         >>> table = WordTable((" sea", "sea", " sky"), np.eye(3))
-        >>> table.place("sea"), table.place("␣sea"), table.place("Sky")
-        (1, 0, 2)
+        >>> table.find("sea"), table.find("␣sea"), table.find("Sky"), table.find("##sea"), table.find("land")
+        (0, 0, 2, 1, None)
         """
-        begun = " " + word.removeprefix("\u2423")  # as a blank is shown
-        for spelled in (word, begun, word.lower(), begun.lower()):
-            if spelled in self.places:
-                return self.places[spelled]
-        close = difflib.get_close_matches(word.lower(), self.words[:50_000], n=3)
-        guess = f"; did you mean {', '.join(close)}?" if close else ""
-        raise DataError(f'"{word}" is none of the {len(self):,} words{guess}')
+        inside, plain = word.startswith(INSIDE), word.removeprefix(SHOWN).removeprefix(INSIDE)
+        starts = ("",) if inside else (*BLANKS, "") if self.pieces else ("",)
+        forms = dict.fromkeys([word, *(f(plain) for f in (str, _nfc, _nfd, str.lower))])
+        found = (self.places[start + form] for form in forms for start in starts if start + form in self.places)
+        return next(found, None)
+
+    def place(self, word: str) -> int:
+        """The same; of a word that is not there, an error that says what is like it."""
+        found = self.find(word)
+        if found is None:
+            close = difflib.get_close_matches(word.lower(), [w.strip() for w in self.words[:50_000]], n=3)
+            guess = f"; did you mean {', '.join(dict.fromkeys(close))}?" if close else ""
+            raise DataError(f'"{word}" is none of the {len(self):,} words{guess}')
+        return found
 
     def neighbours(self, word: str, count: int = 10) -> list[Near]:
         """The words that point most nearly the same way.
@@ -115,6 +140,8 @@ class WordTable:
         """The words nearest to a sum such as "king - man + woman"; the words of the sum are no answers."""
         terms = [(sign, self.place(word)) for sign, word in parsed(sum_of_words)]
         wanted_D = sum((sign * self.directions[at] for sign, at in terms), np.zeros(self.numbers.shape[1]))
+        if np.abs(wanted_D).max() < TINY:
+            raise ConfigError(f'"{sum_of_words}" is zero, and points nowhere')
         return self.nearest(wanted_D, [at for _, at in terms], count)
 
     def nearest(self, wanted_D: np.ndarray, without: Sequence[int], count: int) -> list[Near]:
@@ -127,7 +154,7 @@ class WordTable:
         best = np.argsort(-cosines_V, kind="stable")[: min(count, len(self) - len(set(without)))]
         return [Near(self.words[i], float(cosines_V[i])) for i in best]
 
-    def answers(self, questions: Sequence[Sequence[int]]) -> list[int]:
+    def answers(self, questions: Sequence[Sequence[int]], told: Callable[[int], None] = lambda done: None) -> list[int]:
         """Of questions a : b = c : ?, as places of words, the place that b - a + c is nearest to."""
         found = list[int]()
         for start in range(0, len(questions), rows := max(1, CHUNK // len(self))):
@@ -136,17 +163,18 @@ class WordTable:
             cosines_QV = (b_QD - a_QD + c_QD) @ self.directions.T
             cosines_QV[np.arange(len(asked_Q3))[:, None], asked_Q3] = -np.inf
             found += cosines_QV.argmax(1).tolist()
+            told(len(found))
         return found
 
     def map(self, words: Sequence[str] = ()) -> WordMap:
-        """Words on a plane, by the two principal components of their vectors; none named: the first forty.
+        """Words on a plane, by the two principal components of their vectors; none named: the first forty with letters.
 
         >>> numbers = np.array([[2, 0, 0], [-2, 0, 0], [0, 1, 0], [0, -1, 0]], np.float32)
         >>> found = WordTable(("a", "b", "c", "d"), numbers).map(["a", "b", "c", "d"])
         >>> np.abs(found.points).round(3).tolist(), [round(share, 3) for share in found.shares]
         ([[2.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 1.0]], [0.8, 0.2])
         """
-        chosen = list(dict.fromkeys(self.place(word) for word in words)) or list(range(min(40, len(self))))
+        chosen = list(dict.fromkeys(self.place(word) for word in words)) or self.first()
         if len(chosen) < 3:
             raise ConfigError(f"a map needs at least 3 words, got {len(chosen)}")
         centred = self.numbers[chosen].astype(np.float64)
@@ -159,15 +187,21 @@ class WordTable:
         first, second = (float(size) ** 2 / total for size in sizes[:2])
         return WordMap(tuple(self.words[i] for i in chosen), points, (first, second))
 
+    def first(self) -> list[int]:
+        """The first words that have some letters and nothing else; of pieces, such as begin a word."""
+        wanted = (i for i, w in enumerate(self.words) if len(w) > 2 and (w[1:] if self.pieces else w).isalpha())
+        chosen = (i for i in wanted if not self.pieces or self.words[i].startswith(BLANKS))
+        return list(islice(chosen, PLACED)) or list(range(min(PLACED, len(self))))
+
     def lines(self) -> Iterator[str]:
-        """The table as word2vec writes it: how many words and how wide, then a word and its numbers a line.
+        """The table as word2vec writes it: how many words and how wide, then a word and its numbers; a blank is ␣.
 
         >>> list(WordTable(("a", "b"), np.array([[0.5, 1.0], [0.25, -2.0]], np.float32)).lines())
         ['2 2', 'a 0.5 1.0', 'b 0.25 -2.0']
         """
         yield f"{len(self)} {self.numbers.shape[1]}"
         for word, numbers in zip(self.words, self.numbers, strict=True):
-            yield " ".join([word, *map(str, numbers)])
+            yield " ".join([word.replace(" ", SHOWN), *map(str, numbers)])
 
 
 def parsed(sum_of_words: str) -> list[tuple[int, str]]:
@@ -180,7 +214,9 @@ def parsed(sum_of_words: str) -> list[tuple[int, str]]:
     if parts and parts[0] not in SIGNS:
         parts = ["+", *parts]
     if len(parts) < 4 or len(parts) % 2 or not set(parts[::2]) <= SIGNS.keys():
-        raise ConfigError(f'"{sum_of_words}": expected words with + and - between them, such as "king - man + woman"')
+        raise ConfigError(
+            f'"{sum_of_words}": expected words with + and - between them, and spaces, such as "king - man + woman"'
+        )
     return [(SIGNS[sign], word) for sign, word in zip(parts[::2], parts[1::2], strict=True)]
 
 
@@ -190,10 +226,18 @@ def read_table(lines: Iterable[str], name: str | Path, limit: int | None = None)
     >>> read_table(["2 3", "sea 0.5 0.25 1", "sky 1 0 2"], "tiny.txt").numbers.shape
     (2, 3)
     """
-    words, rows = list[str](), list[list[float]]()
-    for word, numbers in islice(numbered(lines, name), limit):
+    words, numbers = list[str](), array("f")
+    for word, row in islice(numbered(lines, name), limit):
         words.append(word)
-        rows.append(numbers)
+        numbers.extend(row)
     if not words:
         raise DataError(f"{name} is empty; expected a word and its numbers on each line")
-    return WordTable(tuple(words), np.array(rows, np.float32))
+    return WordTable(tuple(words), np.frombuffer(numbers, np.float32).reshape(len(words), -1))
+
+
+def _nfc(word: str) -> str:
+    return unicodedata.normalize("NFC", word)
+
+
+def _nfd(word: str) -> str:
+    return unicodedata.normalize("NFD", word)

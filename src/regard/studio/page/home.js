@@ -3,8 +3,9 @@
 import { get, post } from "./api.js";
 import { h, replace, word } from "./dom.js";
 import { ago, shown } from "./format.js";
+import { comparable } from "./lineup.js";
 import { tell } from "./notice.js";
-import { traceAddress } from "./route.js";
+import { traceAddress, wordsAddress } from "./route.js";
 import { answered, called } from "./series.js";
 import { scrolled } from "./table.js";
 
@@ -48,8 +49,7 @@ class Home {
 
   async draw() {
     const [listed, recent] = await Promise.all([get("models"), get("traces")]);
-    const usable = listed.models.filter((/** @type {Model} */ model) => model.usable);
-    const compare = usable.length > 1 ? h("a", { href: "#/compare" }, "Compare them") : null;
+    const compare = listed.models.filter(comparable).length > 1 ? h("a", { href: "#/compare" }, "Compare them") : null;
     replace(
       this.models,
       h("div", { class: "row" }, h("h2", {}, "Models"), compare),
@@ -94,7 +94,12 @@ class Home {
           ? h("button", { type: "button", onclick: () => this.choose(model.id) }, "Use")
           : h("span", { class: "muted" }, "no checkpoint yet"),
       ),
-      h("td", {}, h("a", { href: `#/runs/${encodeURIComponent(model.id)}` }, "Training")),
+      h(
+        "td",
+        { class: "links" },
+        h("a", { href: `#/runs/${encodeURIComponent(model.id)}` }, "Training"),
+        model.usable && model.words ? h("a", { href: wordsAddress(model.id) }, "Words") : null,
+      ),
     );
   }
 

@@ -25,7 +25,7 @@ import { changed, wishes } from "./whatif.js";
  *   layer?: (by: number) => void, head?: (by: number) => void, step?: (by: number) => void, play?: () => void}} Context
  */
 /** @typedef {{node: HTMLElement, key: (event: KeyboardEvent) => boolean, leave: () => void, redraw: () => void, title: string,
- *   header?: Header}} Screen */
+ *   header?: Header, model?: string}} Screen */
 /** @typedef {{text: string, make: (context: Context) => Promise<HTMLElement>, fits: (trace: Trace) => boolean}} Tab */
 
 /** Characters of a heading that has a box of its own. */

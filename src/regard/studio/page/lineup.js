@@ -9,7 +9,7 @@ import { MatrixView } from "./matrix.js";
 import { alone, wordRuns } from "./merging.js";
 import { tell } from "./notice.js";
 import { labels, roles } from "./onehead.js";
-import { traceAddress } from "./route.js";
+import { traceAddress, WORDY } from "./route.js";
 import { SERIAL } from "./series.js";
 import { table } from "./table.js";
 import { common, paired } from "./words.js";
@@ -23,7 +23,7 @@ const MOST = 4;
 /** @param {URLSearchParams} query @param {string} sentence @returns {Promise<import("./inspector.js").Screen>} */
 export async function lineup(query, sentence) {
   const { models } = await get("models");
-  const usable = /** @type {Model[]} */ (models).filter((model) => model.usable && model.task !== SERIAL);
+  const usable = /** @type {Model[]} */ (models).filter(comparable);
   const wanted = (query.get("t") ?? "").split(",").filter(Boolean).slice(0, MOST);
   const opened = await Promise.all(wanted.map(openTrace));
   const columns = opened.map((trace) => new Column(trace, opened[0], (from, choice) => share(columns, from, choice)));
@@ -40,6 +40,11 @@ export async function lineup(query, sentence) {
   );
   const redraw = () => Promise.all(columns.map((column) => column.draw())).catch(tell);
   return { node, title: "Line-up", redraw, leave: () => {}, key: () => false };
+}
+
+/** Whether a model reads sentences, as others do. @param {Model} model */
+export function comparable(model) {
+  return model.usable && model.task !== SERIAL && model.task !== WORDY;
 }
 
 /** Which models, which sentence. */

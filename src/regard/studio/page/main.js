@@ -12,6 +12,7 @@ import { route } from "./route.js";
 import { applyTheme, watchTheme } from "./theme.js";
 import { TopBar } from "./topbar.js";
 import { training } from "./training.js";
+import { vocabulary } from "./vocabulary.js";
 
 /** @type {import("./inspector.js").Screen|null} */
 let screen = null;
@@ -42,6 +43,7 @@ watchTheme(() => screen?.redraw());
 async function opened(parts, query) {
   if (parts[0] === "t" && parts[1]) return inspector(await openTrace(parts[1]), query);
   if (parts[0] === "runs" && parts[1]) return training(parts[1]);
+  if (parts[0] === "embed" && parts[1]) return vocabulary(parts[1], query);
   if (parts[0] === "compare") return lineup(query, info.sentence);
   if (parts[0] === "learn") return learn(parts[1], query);
   return home(
@@ -61,6 +63,7 @@ async function show() {
     screen?.leave();
     screen = next;
     if (next.header) bar.show(next.header);
+    if (next.model) bar.pick(next.model);
     document.title = `${next.title} – regard studio`;
     replace(stage, next.node);
     document.documentElement.dataset.ready = location.hash || "#/";

@@ -19,11 +19,26 @@ export function route(hash = location.hash) {
   return { parts, query: new URLSearchParams(query) };
 }
 
-/** @param {string} trace @param {Record<string, string|number|null|undefined>} [query] */
+/** The job that reads no sentence: its models have a vector for each word. */
+export const WORDY = "vectors";
+
+/** @typedef {Record<string, string|number|null|undefined>} Query */
+
+/** @param {string} trace @param {Query} [query] */
 export function traceAddress(trace, query = {}) {
+  return address("t", trace, query);
+}
+
+/** The words of a model. @param {string} model @param {Query} [query] */
+export function wordsAddress(model, query = {}) {
+  return address("embed", model, query);
+}
+
+/** @param {string} screen @param {string} name @param {Query} query */
+function address(screen, name, query) {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
   const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
-  return `#/t/${encodeURIComponent(trace)}${text ? `?${text}` : ""}`;
+  return `#/${screen}/${encodeURIComponent(name)}${text ? `?${text}` : ""}`;
 }
 
 /** Change the address without going anywhere. @param {string} address */

@@ -4,7 +4,7 @@ import { get, post } from "./api.js";
 import { h, replace } from "./dom.js";
 import { helpDialog } from "./help.js";
 import { hush, tell } from "./notice.js";
-import { route, traceAddress } from "./route.js";
+import { route, traceAddress, WORDY, wordsAddress } from "./route.js";
 import { SERIAL, Series } from "./series.js";
 import { toggleTheme } from "./theme.js";
 
@@ -15,7 +15,7 @@ export class TopBar {
   /** @param {Info} info @param {() => void} themed */
   constructor(info, themed) {
     this.info = info;
-    this.models = h("select", { "aria-label": "Model", name: "model", onchange: () => this.fit() });
+    this.models = h("select", { "aria-label": "Model", name: "model", onchange: () => this.changed() });
     /** @type {Map<string, string|null>} */
     this.tasks = new Map();
     this.series = new Series(info.limits.series);
@@ -83,29 +83,50 @@ export class TopBar {
     return this.tasks.get(this.models.value) === SERIAL;
   }
 
-  /** A sentence, or a file, as the chosen model reads. */
+  /** Whether the chosen model reads no sentence, and has words to look at. */
+  get wordy() {
+    return this.tasks.get(this.models.value) === WORDY;
+  }
+
+  /** A sentence, a file, or words, as the chosen model reads. */
   fit() {
-    this.input.hidden = this.beam.hidden = this.serial;
+    this.input.hidden = this.serial;
+    this.beam.hidden = this.serial || this.wordy;
     this.series.node.hidden = !this.serial;
+    this.input.placeholder = this.wordy ? "a word, or king - man + woman" : this.info.sentence;
+  }
+
+  /** Another model was chosen: of one with words, they are shown at once. */
+  changed() {
+    this.fit();
+    if (this.wordy) location.hash = wordsAddress(this.models.value);
+  }
+
+  /** @param {string} model */
+  pick(model) {
+    if ([...this.models.options].some((option) => option.value === model)) this.models.value = model;
+    this.fit();
   }
 
   /** @param {string} model */
   choose(model) {
-    this.models.value = model;
-    this.fit();
-    (this.serial ? this.series.file : this.input).focus();
+    this.pick(model);
+    if (this.wordy) this.changed();
+    else (this.serial ? this.series.file : this.input).focus();
   }
 
   /** What a trace was made from, to be changed and run again. @param {import("./types.js").Header} header */
   show(header) {
     if (header.kind === SERIAL) this.series.show(header.text);
     else this.input.value = header.text;
-    if ([...this.models.options].some((option) => option.value === header.model.id))
-      this.models.value = header.model.id;
-    this.fit();
+    this.pick(header.model.id);
   }
 
   async run() {
+    if (this.wordy) {
+      location.hash = wordsAddress(this.models.value, asked(this.input.value.trim()));
+      return;
+    }
     const text = this.serial ? this.series.text : this.input.value.trim() || this.info.sentence;
     this.button.disabled = true;
     this.button.textContent = "Running";
@@ -120,6 +141,12 @@ export class TopBar {
     this.button.textContent = "Run";
     this.button.disabled = false;
   }
+}
+
+/** What is asked of words: the neighbours of one, a sum, or a map of several. @param {string} text */
+function asked(text) {
+  if (!/\s/u.test(text)) return { word: text || null };
+  return /(^|\s)[-+−–]\s/u.test(text) ? { sum: text } : { words: text };
 }
 
 /** What every page has on top: light or dark, and the keys. @param {() => void} themed */

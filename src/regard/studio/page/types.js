@@ -27,7 +27,11 @@
  *   sides: [string, string]}} Saliency
  * @typedef {{state: "absent"|"making"|"ready"|"failed", seconds: number|null, message: string|null}} ExampleState
  * @typedef {{id: string, name: string, model: string|null, task: string|null, data: string|null, usable: boolean,
- *   step: number|null, best: Record<string, number>, changed: number|null}} Model
+ *   words: boolean, step: number|null, best: Record<string, number>, changed: number|null}} Model
+ * @typedef {{word: string, shown: string, cosine: number}} Near
+ * @typedef {{word: string, shown: string, x: number, y: number}} Spot
+ * @typedef {{model: {id: string, name: string, step: number}, side: string, sides: string[], size: number,
+ *   width: number, words: Spot[], shares: [number, number]}} Drawn
  * @typedef {{regard: string, models: number, example: ExampleState, sentence: string,
  *   limits: {characters: number, series: number, tokens: number, beam: number}}} Info
  * @typedef {{rows: Record<string, any>[], samples: Record<string, any>[], version: string, next: number, more: boolean,

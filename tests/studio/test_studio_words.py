@@ -26,8 +26,9 @@ def listed(near):
 @pytest.mark.parametrize(("name", "side"), [("words", "source"), ("transformer", "source"), ("transformer", "target")])
 def test_the_server_tells_the_numbers_of_the_table_bit_for_bit(worded, wordy, name, side):
     table = embeddings(regard.load(wordy / name), side)
-    words = [word for word in table.words if not any(map(str.isspace, word))][:5]
-    one, sum_of = table.words[-1], f"{words[0]} - {words[1]} + {words[2]}"
+    every = [table.spelled(at) for at in range(len(table))]
+    words = [word for word in every if not any(map(str.isspace, word))][:5]
+    one, sum_of = every[-1], f"{words[0]} - {words[1]} + {words[2]}"
     found = told(worded, name, "neighbors", word=one, side=side, count=4).table
     assert (found["word"], found["side"], found["near"]) == (one, side, listed(table.neighbours(one, 4)))
     assert told(worded, name, "analogy", sum=sum_of, side=side).table["near"] == listed(table.calculate(sum_of))

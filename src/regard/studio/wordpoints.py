@@ -80,7 +80,7 @@ class WordPoints:
         found, word, count = self._found(studio, asked), _text(asked, "word"), _count(asked)
         with _told():
             near = found.table.neighbours(word, count)
-            asked_for = found.table.words[found.table.place(word)]
+            asked_for = found.table.spelled(found.table.place(word))
         return JSONResponse({**found.told(), **named(asked_for), "near": listed(near)})
 
     def show_analogy(self, studio: Studio, asked: Asked) -> Response:

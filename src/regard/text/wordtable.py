@@ -110,11 +110,23 @@ class WordTable:
         >>> table.find("sea"), table.find("␣sea"), table.find("Sky"), table.find("##sea"), table.find("land")
         (0, 0, 2, 1, None)
         """
-        inside, plain = word.startswith(INSIDE), word.removeprefix(SHOWN).removeprefix(INSIDE)
+        inside, plain = word.startswith(INSIDE), word.removeprefix(INSIDE).removeprefix(SHOWN).removeprefix(" ")
         starts = ("",) if inside else (*BLANKS, "") if self.pieces else ("",)
         forms = dict.fromkeys([word, *(f(plain) for f in (str, _nfc, _nfd, str.lower))])
         found = (self.places[start + form] for form in forms for start in starts if start + form in self.places)
         return next(found, None)
+
+    def spelled(self, at: int) -> str:
+        """A word so that it is found again: of pieces, " sea" is all of a word, and ##sea stands inside of words.
+
+        >>> table = WordTable(("\u0120sea", "sea"), np.eye(2))
+        >>> table.spelled(0), table.spelled(1), table.find(table.spelled(1))
+        (' sea', '##sea', 1)
+        """
+        word = self.words[at]
+        if not self.pieces:
+            return word
+        return f" {word[1:]}" if word.startswith(BLANKS) and len(word) > 1 else INSIDE + word
 
     def place(self, word: str) -> int:
         """The same; of a word that is not there, an error that says what is like it."""
@@ -152,7 +164,7 @@ class WordTable:
         cosines_V = self.directions @ (wanted_D / (length or 1.0))
         cosines_V[list(without)] = -np.inf
         best = np.argsort(-cosines_V, kind="stable")[: min(count, len(self) - len(set(without)))]
-        return [Near(self.words[i], float(cosines_V[i])) for i in best]
+        return [Near(self.spelled(i), float(cosines_V[i])) for i in best]
 
     def answers(self, questions: Sequence[Sequence[int]], told: Callable[[int], None] = lambda done: None) -> list[int]:
         """Of questions a : b = c : ?, as places of words, the place that b - a + c is nearest to."""
@@ -185,7 +197,7 @@ class WordTable:
         points *= np.where(points[np.abs(points).argmax(0), range(2)] < 0, -1, 1)  # a direction has two ends: choose
         total = float(np.square(sizes).sum()) or 1.0
         first, second = (float(size) ** 2 / total for size in sizes[:2])
-        return WordMap(tuple(self.words[i] for i in chosen), points, (first, second))
+        return WordMap(tuple(map(self.spelled, chosen)), points, (first, second))
 
     def first(self) -> list[int]:
         """The first words that have some letters and nothing else; of pieces, such as begin a word."""

@@ -108,6 +108,8 @@ def test_only_the_first_words_are_taken_if_so_many_are_asked_for(say, glove, wor
         (["neighbours", "GLOVE", "king", "--side", "target"], 2, "is a file, and has one table"),
         (["analogy", "GLOVE", "king man"], 2, "expected words with + and - between them"),
         (["analogy", "GLOVE"], 2, "give either a sum"),
+        (["map", "GLOVE", "--near", "3"], 2, "--near: name the words"),
+        (["analogy", "GLOVE", "--questions", "EMPTY", "-n", "3"], 2, "-n: of questions"),
         (["map", "GLOVE", "king", "man"], 2, "a map needs at least 3 words"),
         (["map", "GLOVE", "-o", "map.bmp"], 2, "expected a name that ends in .svg, .png, .json"),
         (["analogy", "GLOVE", "--qestions", "foo"], 2, "there is no option --qestions"),

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from regard.compare import Comparison, lined_up
-from regard.compare.table import FEWEST, Row, Table, matched
+from regard.compare.table import FEWEST, Row, Table, check_same_data, matched
+from regard.errors import ModelError
 from regard.jobs import Evaluation, Recipe
 from regard.run import Run, load
 from regard.score import Score
@@ -64,7 +65,7 @@ def test_language_models_are_tested_against_the_best_on_the_same_windows(family)
     assert f"+{made.delta:.2f}, p = {made.p_value:.3f}" in table.text()
 
 
-def test_a_test_is_the_same_from_what_was_kept_as_from_what_was_just_scored(family, tmp_path):
+def test_a_test_is_the_same_from_what_was_kept_as_from_what_was_just_scored(family):
     for name in family:
         (family[name] / "evaluation.json").unlink(missing_ok=True)
     fresh = lined_up(family)
@@ -72,40 +73,27 @@ def test_a_test_is_the_same_from_what_was_kept_as_from_what_was_just_scored(fami
     assert lined_up(family) == fresh and any(row.against_best for row in fresh.rows)
 
 
-def test_a_model_is_not_better_than_its_own_copy(family, tmp_path):
+def test_a_model_is_not_better_than_its_own_copy(family):
     table = lined_up({"one": family["rnn"], "two": family["rnn"]})
     assert [row.against_best and row.against_best.p_value for row in table.rows] == [None, 1.0]
 
 
-@pytest.mark.parametrize("old", ["rnn", "gpt"])
-def test_what_was_scored_before_windows_were_kept_still_has_its_row_and_says_why_there_is_no_test(
-    family, tmp_path, old
-):
-    table = lined_up(family)
-    best, (worse,) = table.best.name, [row.name for row in table.rows if row is not table.best]
-    runs = changed(family, tmp_path, old)
-    kept = json.loads((runs[old] / "evaluation.json").read_text(encoding="utf-8"))
+def test_what_was_scored_before_windows_were_kept_is_scored_anew(family, tmp_path):
+    table, runs = lined_up(family), changed(family, tmp_path, "rnn")
+    kept = json.loads((runs["rnn"] / "evaluation.json").read_text(encoding="utf-8"))
     del kept["parts"]
-    (runs[old] / "evaluation.json").write_text(json.dumps(kept), encoding="utf-8")
+    (runs["rnn"] / "evaluation.json").write_text(json.dumps(kept), encoding="utf-8")
     found = lined_up(runs)
-    assert [row.score for row in found.rows] == [row.score for row in table.rows]
-    assert all(row.against_best is None for row in found.rows)
-    which = "the best one" if old == best else "it"
-    assert found.notes()[-1] == (
-        f"{worse}: no p-value: {which} was scored before windows were kept; remove its evaluation.json to score it anew"
-    )
-    assert [line[-1] for line in found.cells()[1:] if line[0] == worse] == ["-"]
+    assert [(row.score, row.against_best) for row in found.rows] == [
+        (row.score, row.against_best) for row in table.rows
+    ]
+    assert "parts" in json.loads((runs["rnn"] / "evaluation.json").read_text(encoding="utf-8"))
 
 
-def test_a_table_of_what_was_scored_before_windows_were_kept_has_no_test_and_no_more_lines(family, tmp_path):
-    runs = changed(changed(family, tmp_path, "rnn"), tmp_path, "gpt")
-    lined_up(runs)
-    for path in runs.values():
-        kept = json.loads((path / "evaluation.json").read_text(encoding="utf-8"))
-        del kept["parts"]
-        (path / "evaluation.json").write_text(json.dumps(kept), encoding="utf-8")
-    found = lined_up(runs)
-    assert all(row.against_best is None and row.remark == "" for row in found.rows) and len(found.notes()) == 2
+def test_scores_that_were_measured_in_other_ways_are_refused():
+    ways = {name: Evaluation("test", [Score(name, 1.0, 1.0, 1.0, "unit:word", 9)]) for name in ("f1", "accuracy")}
+    with pytest.raises(ModelError, match="scored in different ways, which cannot be compared: f1 unit:word; accuracy"):
+        check_same_data(ways)
 
 
 def test_windows_of_other_lengths_are_added_up_to_where_both_end(family, tmp_path):

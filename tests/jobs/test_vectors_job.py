@@ -91,7 +91,7 @@ def test_a_split_has_the_loss_that_validation_told(told):
     score = load(told[0]).evaluate(Asked(split="valid"), silent).scores[0]
     best = min(event.metrics["loss"] for event in told[1] if isinstance(event, Validated))
     assert score.name == "loss" and score.value == pytest.approx(best, rel=1e-6)
-    assert score.low <= score.value <= score.high
+    assert score.low < score.value < score.high and "method:" in score.signature
 
 
 def test_a_run_that_was_stopped_goes_on_bit_for_bit(folder, tmp_path):
@@ -118,6 +118,34 @@ def test_any_model_that_reads_words_has_a_table_of_them(tmp_path):
     assert "je" in source.places and "the" in target.places
     row = source.place("je") + 4
     assert torch.from_numpy(source.numbers[source.place("je")]).equal(model.module.encoder.embed.weight[row])
+
+
+def test_pieces_of_bytes_are_spelled_as_letters(tmp_path):
+    shape = [
+        "model.kind=seq2seq",
+        "model.layers=1",
+        "model.width=8",
+        "train.steps=1",
+        "text.kind=byte-bpe",
+        "text.size=400",
+    ]
+    Run(tmp_path).train(Recipe.read(None, ["data={kind='phrases', count=200}", *shape]))
+    table = embeddings(load(tmp_path))
+    assert any("é" in word for word in table.words) and not any("\u0120" in word for word in table.words)
+    assert table.pieces and len(table.whole) > 10
+
+
+def test_a_split_without_known_words_has_no_loss(folder, tmp_path):
+    (tmp_path / "other.txt").write_text("ぬ " * 300, encoding="utf-8")
+    (tmp_path / "short.txt").write_text("cat " * 5, encoding="utf-8")
+    run = Run(tmp_path / "run")
+    run.train(recipe(folder, "train.steps=1", f"data.test={tmp_path}/other.txt"))
+    with pytest.raises(DataError, match="test: no two known words stand together"):
+        load(run.path).evaluate(Asked(split="test"), silent)
+    short = Run(tmp_path / "short")
+    short.train(recipe(folder, "train.steps=1", f"data.test={tmp_path}/short.txt"))
+    with pytest.raises(DataError, match="test: there are 6 words to score; at least 128 are needed"):
+        load(short.path).evaluate(Asked(split="test"), silent)
 
 
 def test_a_model_of_numbers_has_no_words(tmp_path):

@@ -109,7 +109,8 @@ def test_a_score_for_vectors_of_one_width_is_refused_before_there_is_any_data(sc
     with pytest.raises(ConfigError) as error:
         config.parse(ModelHolder, {"model": {"kind": "mixed", **table}})
     assert str(error.value) == (
-        f'model: {asked} needs vectors of one width; the query has 6, the source 12: use "general"'
+        f"model: encoder and decoder do not go together: {asked} needs vectors of one width; the query has 6, the "
+        'source 12: use score = "general"'
     )
     table["decoder"]["width"] = 12
     assert config.parse(ModelHolder, {"model": {"kind": "mixed", **table}}).model.decoder.score == score

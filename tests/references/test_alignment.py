@@ -79,7 +79,9 @@ def test_without_sharpness_a_cosine_cannot_choose():
 def test_vectors_of_two_widths_have_no_product(name, what):
     with pytest.raises(ConfigError) as error:
         SCORES[name](16, 12)
-    assert str(error.value) == (f'{what} needs vectors of one width; the query has 16, the source 12: use "general"')
+    assert str(error.value) == (
+        f'{what} needs vectors of one width; the query has 16, the source 12: use score = "general"'
+    )
 
 
 def test_weights_and_context_of_a_worked_example():

@@ -134,7 +134,7 @@ def test_a_dot_product_with_an_encoder_twice_as_wide_is_refused():
     with pytest.raises(ConfigError) as error:
         LuongConfig(layers=1, width=6, score="dot").build_decoder(Words(9), encoder)
     assert str(error.value) == (
-        'a dot product needs vectors of one width; the query has 6, the source 12: use "general"'
+        'a dot product needs vectors of one width; the query has 6, the source 12: use score = "general"'
     )
 
 

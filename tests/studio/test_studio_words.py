@@ -210,11 +210,14 @@ def test_word_vectors_open_on_their_words_wherever_they_are_chosen(opened, worde
     assert opened.get_by_role("link", name="Compare them").count() == 0
     opened.locator("tr", has_text="word2vec").get_by_role("button", name="Use").click()
     title.wait_for()
-    opened.get_by_label("Sentence").fill("cat - dog + saw")
+    opened.get_by_label("Word or sum").fill("cat - dog + saw")
     opened.get_by_role("button", name="Run", exact=True).click()
     assert rows(opened, "Nearest to cat - dog + saw")
     go(opened, worded, f"#/runs/{number}")
     assert opened.get_by_role("heading", name="Training of words").is_visible()
     opened.get_by_label("Model", exact=True).select_option(label="transformer")
     opened.get_by_label("Model", exact=True).select_option(label="words")
+    assert not title.is_visible()  # who goes through the list by keyboard stays
+    opened.get_by_label("Word or sum").fill("")
+    opened.get_by_role("button", name="Run", exact=True).click()
     title.wait_for()

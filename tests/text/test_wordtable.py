@@ -138,7 +138,7 @@ def test_glove_and_word2vec_are_read_alike(tmp_path):
 def test_pieces_are_found_by_the_word_that_they_are_all_of():
     table = WordTable(("cat", " cat", " dog", "og"), np.eye(4, dtype=np.float32))
     assert [table.find(word) for word in ("cat", "␣cat", "##cat", "Dog", "og", "ca")] == [1, 1, 0, 2, 3, None]
-    for mark in ("\u0120", "\u2581"):
+    for mark in ("\u2423", "\u2581"):
         other = WordTable(("cat", f"{mark}cat"), np.eye(2, dtype=np.float32))
         assert [other.find(word) for word in ("cat", "##cat")] == [1, 0]
 
@@ -152,7 +152,7 @@ def test_pieces_that_were_written_are_read_back_and_found():
     table = WordTable((" ", "cat", " cat"), np.arange(6, dtype=np.float32).reshape(3, 2))
     again = read_table(table.lines(), "again")
     assert again.words == ("␣", "cat", "␣cat") and np.array_equal(again.numbers, table.numbers)
-    assert again.find("␣cat") == 2
+    assert again.find("␣cat") == again.find("cat") == 2
 
 
 def test_large_numbers_have_the_directions_that_small_ones_have():
@@ -167,10 +167,20 @@ def test_a_sum_that_is_nothing_is_refused():
 
 
 def test_a_map_without_words_has_the_first_that_have_letters():
-    words = ("!", "12", "the", " and", "x", "sea", "sky")
-    assert [words[i] for i in WordTable(words, np.eye(7)).first()] == [" and"]
-    plain = ("!", "12", "the", "x", "sea", "sky")
-    assert [plain[i] for i in WordTable(plain, np.eye(6)).first()] == ["the", "sea", "sky"]
+    words = ("!", "12", "the", "x", "sea", "sky")
+    assert WordTable(words, np.eye(6)).map().words == ("the", "sea", "sky")
+    pieces = (" the", "!", " and", "ing", " x", " sea")
+    assert WordTable(pieces, np.eye(6)).map().words == (" the", " and", " sea")
+
+
+@pytest.mark.parametrize("kind", ["word", "bpe", "unigram", "char"])
+def test_every_word_of_a_vocabulary_is_found_as_it_is_spelled(kind):
+    from regard.text import Tokenizer, TokenizerConfig
+
+    lines = ["the cat sat on the mat", "un chat, était-il là ?", "## 学生 です", "  a   b"] * 3
+    words = tuple(Tokenizer.train(lines, TokenizerConfig(kind=kind, size=120)).vocabulary)
+    table = WordTable(words, np.ones((len(words), 2), np.float32))
+    assert [words[table.find(table.spelled(at))] for at in range(len(words))] == list(words)
 
 
 def test_what_is_written_is_read_back_bit_for_bit():

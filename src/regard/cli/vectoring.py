@@ -92,7 +92,7 @@ def neighbours(
 @sourced
 @click.argument("sum_of_words", nargs=-1, metavar='"A - B + C"')
 @click.option("--questions", type=click.Path(path_type=Path), help="A file of questions: four words a line.")
-@click.option("-n", "--count", type=click.IntRange(1), default=5, show_default=True, help="Words nearest to the sum.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Words nearest to the sum.  [default: 5]")
 @json_option
 @polite()
 def analogy(
@@ -101,7 +101,7 @@ def analogy(
     words: int | None,
     sum_of_words: tuple[str, ...],
     questions: Path | None,
-    count: int,
+    count: int | None,
     as_json: bool,
 ) -> None:
     """The words nearest to a sum of words; or the share of a file's questions that is answered right.
@@ -118,12 +118,14 @@ def analogy(
         raise ConfigError(f"there is no option {unknown}; see regard vectors analogy --help")
     if bool(sum_of_words) == (questions is not None):
         raise ConfigError('give either a sum such as "king - man + woman", or --questions')
+    if questions is not None and count is not None:
+        raise ConfigError("-n: of questions, the one nearest word is the answer; leave it out")
     table = opened(source, side, words)
     if questions is not None:
         _examine(table, questions, as_json)
         return
     asked = " ".join(sum_of_words)
-    found = table.calculate(asked, count)
+    found = table.calculate(asked, count or 5)
     print_json({asked: [near._asdict() for near in found]}) if as_json else listed(asked, found, alone=True)
 
 
@@ -154,6 +156,8 @@ def drawn(
     """
     if output is not None and output.suffix not in PICTURES:
         raise ConfigError(f"-o {output}: expected a name that ends in {', '.join(PICTURES)}")
+    if near and not word:
+        raise ConfigError("--near: name the words whose neighbours are to be drawn")
     table = opened(source, side, words)
     around = [found.word for asked in word for found in table.neighbours(asked, near)] if near else []
     found = table.map([*word, *around])

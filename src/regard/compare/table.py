@@ -177,7 +177,8 @@ def evaluated(path: Path, model: Model, tell: Tell) -> Evaluation:
     identity = {"step": model.step, "recipe": digest(model.recipe)}
     if (run / KEPT).exists():
         kept = json.loads((run / KEPT).read_text(encoding="utf-8"))
-        if kept["identity"] == identity:
+        whole = "parts" in kept or isinstance(model, TranslationModel)  # else it was kept before tests needed more
+        if kept["identity"] == identity and whole:
             before = [Score(**row) for row in kept["scores"]]
             answers = [Answer(*row) for row in kept["answers"]]
             unit, parts = kept.get("unit", "sentences"), [(total, count) for total, count in kept.get("parts", ())]
@@ -225,6 +226,11 @@ def check_same_data(found: Mapping[str, Evaluation]) -> None:
         asked = [[(a.source, a.reference) for a in e.answers] for e in (one, evaluation)]
         if one.data != evaluation.data or asked[0] != asked[1]:
             raise ModelError(f"{first} and {name} are scored on different data; compare models of one [data] section")
+        how = [f"{e.scores[0].name} {e.scores[0].signature}" for e in (one, evaluation)]
+        if how[0] != how[1]:
+            raise ModelError(
+                f"{first} and {name} are scored in different ways, which cannot be compared: {how[0]}; {how[1]}"
+            )
 
 
 def speed(run: Path, step: int) -> tuple[float | None, float | None]:
@@ -302,13 +308,12 @@ def matched(best: Evaluation, own: Evaluation) -> tuple[Parts, Parts, str]:
     >>> len(a), b[0], remark
     (30, (8.0, 8), 'its windows are not those of the best; tested on the 30 longer pieces that both can be cut into')
     """
-    if bool(best.parts) != bool(own.parts):
-        which = "it" if best.parts else "the best one"
-        return (), (), f"no p-value: {which} was scored before {own.unit} were kept; remove its {KEPT} to score it anew"
+    if not best.parts or not own.parts:
+        return (), (), ""  # forecasts
     asked = [[count for _, count in evaluation.parts] for evaluation in (best, own)]
     if own.answers or asked[0] == asked[1]:
         few = f"no p-value: {len(own.parts)} {own.unit} are scored, and a test needs at least {FEWEST}"
-        return (best.parts, own.parts, "") if len(own.parts) >= FEWEST else ((), (), few * bool(own.parts))
+        return (best.parts, own.parts, "") if len(own.parts) >= FEWEST else ((), (), few)
     if sum(asked[0]) != sum(asked[1]):
         sizes = f"{sum(asked[1]):,} predictions and the best one on {sum(asked[0]):,}"
         return (), (), f"no p-value: it was scored on {sizes}, which are not of one text"
@@ -328,11 +333,12 @@ def _cells(row: Row, best: bool) -> list[str]:
     if row.score is None:
         return [row.name, "-", "-", f"{row.parameters:,}", "-", "-", "-", "no score"]
     made = row.against_best
-    against = f"{made.delta:+.2f}, p = {made.p_value:.3f}" if made else "the best" if best else "-"
+    digits = 2 if abs(row.score.value) >= 10 else 3
+    against = f"{made.delta:+.{digits}f}, p = {made.p_value:.3f}" if made else "the best" if best else "-"
     return [
         row.name,
-        f"{row.score.value:.2f}",
-        f"{row.score.low:.2f} to {row.score.high:.2f}",
+        f"{row.score.value:.{digits}f}",
+        f"{row.score.low:.{digits}f} to {row.score.high:.{digits}f}",
         f"{row.parameters:,}",
         _number(row.seconds),
         _number(row.tokens_a_second),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from tokenizers.decoders import ByteLevel
 from torch import nn
 
+from regard.config import plain
 from regard.errors import ConfigError
 from regard.jobs.base import Model
 from regard.jobs.vectors import table_of
 from regard.text.wordtable import WordTable
 
+BYTES = ByteLevel()
+"""What reads the letters that byte-level BPE has for bytes"""
 HOMES = {"source": ("embed", "encoder.embed"), "target": ("decoder.embed",)}
 """Where models keep the vectors of what they read and of what they say."""
 
@@ -26,11 +30,12 @@ def embeddings(model: Model, side: str | None = None) -> WordTable:
     >>> "the" in table.places, table.numbers.shape[1]
     (True, 8)
     """
-    tables = {}
+    tables, bytewise = {}, plain(model.recipe).get("text", {}).get("kind") == "byte-bpe"
     for name, spell in model.spell().items():
         found = _embedding(model.module, HOMES[name] if name == "target" else (*HOMES["source"], *HOMES["target"]))
         if found is not None:
-            tables[name] = table_of(found, [spell(i) for i in range(found.num_embeddings)])
+            words = [spell(i) for i in range(found.num_embeddings)]
+            tables[name] = table_of(found, [BYTES.decode([word]) for word in words] if bytewise else words)
     if not tables:
         raise ConfigError(f"a model that was trained to {model.recipe.kind()} on these data has no vectors of words")
     if side is not None and side not in tables:

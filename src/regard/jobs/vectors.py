@@ -15,11 +15,11 @@ from torch import nn
 from regard.data import Shards
 from regard.data.lines import read_lines
 from regard.data.texts import Reviews, Shakespeare, Texts
-from regard.errors import ConfigError
+from regard.errors import ConfigError, DataError
 from regard.jobs.base import Asked, Evaluation, Fetching, Model, Preparation, Recipe, Starter, filled
 from regard.jobs.generate import counted
 from regard.models.word2vec import Word2Vec, Word2VecConfig
-from regard.score import Score
+from regard.score import Parts, Score
 from regard.score.analogies import ask, read_questions
 from regard.score.bootstrap import interval, resampled
 from regard.score.classification import signature
@@ -193,10 +193,9 @@ class Validation:
 
     def words(self, table: WordTable) -> list[str]:
         """Whose neighbours are shown."""
-        if self.tried:
-            return [table.words[table.place(word)] for word in self.tried]
-        plain = [word for word in table.words if word.isalpha()]
-        return list(dict.fromkeys(plain[min(place, len(plain) - 1)] for place in TRIED if plain))
+        places = [table.place(word) for word in self.tried]
+        whole = table.whole or range(len(table))
+        return [table.spelled(at) for at in places or dict.fromkeys(whole[min(at, len(whole) - 1)] for at in TRIED)]
 
     def table(self) -> WordTable:
         """The vectors as they are now."""
@@ -285,22 +284,31 @@ class VectorsModel(Model):
             detail = {"sections": {section: list(counts) for section, counts in found.sections().items()}}
             return Evaluation(name, [found.score()], told=found.told(), detail=detail, unit="questions")
         split = asked.split or ("test" if "test" in self.recipe.data.splits() else "valid")
-        return Evaluation(split, [self._loss(split, tell)], unit="batches")
+        score, parts = self._loss(split, tell)
+        return Evaluation(split, [score], unit="segments", parts=parts)
 
     @torch.no_grad()
-    def _loss(self, split: str, tell: Tell) -> Score:
-        """The loss of a split, in windows and beside noise that are drawn as for validation."""
-        ids, recipe = Letters(self.tokenizer).read(self.recipe.data, split)[0], self.recipe
+    def _loss(self, split: str, tell: Tell) -> tuple[Score, Parts]:
+        """The loss of a split, in windows and beside noise drawn as for validation; and that of each segment."""
+        ids, recipe, parts = Letters(self.tokenizer).read(self.recipe.data, split)[0], self.recipe, []
+        if len(ids) < SEGMENT:
+            raise DataError(f"{split}: there are {len(ids):,} words to score; at least {SEGMENT} are needed")
         rows = recipe.train.tokens // SEGMENT
         feed = NearbyFeed(ids, ids, self.frequencies, recipe.task, rows, recipe.seed)
         objective = Objective(self.module, recipe.asks(self.tokenizer.size)).eval()
-        sums = []
         for number, batch in enumerate(feed.valid()):
-            if len(batch):
-                sums.append([float(objective(batch)[0].totals["near"]), float(objective.task.counts(batch)["near"])])
+            for segment in (batch.select(torch.tensor([row])) for row in range(len(batch))):
+                count = int(objective.task.counts(segment)["near"])
+                parts.append((float(objective(segment)[0].totals["near"]), count))
             tell("scoring", number + 1, -(-len(ids) // SEGMENT // feed.rows))
-        low, high = interval(resampled(np.array(sums), _mean))
-        return Score("loss", _mean(np.array(sums).sum(0).tolist()), low, high, signature("unit:pair"), len(sums))
+        if not parts:
+            raise DataError(
+                f"{split}: no two known words stand together; is it a text like that which was learnt from?"
+            )
+        low, high = interval(resampled(np.array(parts), _mean))
+        task = recipe.task
+        how = f"unit:guess|method:{task.method}|window:{task.window}|negatives:{task.negatives}|common:{task.common:g}"
+        return Score("loss", _mean(np.array(parts).sum(0).tolist()), low, high, signature(how), len(parts)), parts
 
 
 def _mean(sums: Sequence[float]) -> float:

@@ -11,6 +11,7 @@ from typing import Literal
 
 import torch
 
+from regard.errors import ConfigError
 from regard.models.base import EncoderDecoder
 from regard.models.convolution import ConvolutionConfig
 from regard.models.gnmt import GNMTConfig
@@ -48,8 +49,11 @@ class MixedConfig:
     """who speaks"""
 
     def __post_init__(self) -> None:
-        with torch.device("meta"):  # halves that do not go together say so before there is any data
-            self.build(Words(8), Words(8))
+        try:
+            with torch.device("meta"):  # halves that do not go together say so before there is any data
+                self.build(Words(8), Words(8))
+        except ConfigError as error:
+            raise ConfigError(f"encoder and decoder do not go together: {error}") from None
 
     def check_translates(self, joint: bool) -> None:
         """The two sides share nothing, so any vocabularies will do."""

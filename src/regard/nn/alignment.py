@@ -47,7 +47,7 @@ class Dot(Score):
 
     >>> Dot(8, 4)
     Traceback (most recent call last):
-    regard.errors.ConfigError: a dot product needs vectors of one width; the query has 8, the source 4: use "general"
+    regard.errors.ConfigError: a dot product needs vectors of one width; the query has 8, the source 4: use score ...
     """
 
     def __init__(self, query: int, memory: int) -> None:
@@ -150,7 +150,7 @@ class Cosine(Score):
 def _same(what: str, query: int, memory: int) -> None:
     if query != memory:
         raise ConfigError(
-            f'{what} needs vectors of one width; the query has {query}, the source {memory}: use "general"'
+            f'{what} needs vectors of one width; the query has {query}, the source {memory}: use score = "general"'
         )
 
 

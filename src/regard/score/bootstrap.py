@@ -66,6 +66,8 @@ def p_value(delta: float, differences: Numbers) -> float:
     0.2
     """
     n = len(differences)
+    if math.isnan(delta):
+        return math.nan
     shifted = (1 + int((abs(differences - delta) >= abs(delta)).sum())) / (1 + n)
     beyond = min(int((differences <= 0).sum()), int((differences >= 0).sum())) / n
     return min(1.0, max(shifted, 2 * beyond))

@@ -98,7 +98,7 @@ class WordPoints:
             told = f"{len(words):,} words; at most {DRAWN} are drawn"
             raise Refusal(413, "too-many", told, "name fewer words")
         with _told():
-            drawn = found.table.map(words or some(found.table.words))
+            drawn = found.table.map(words or some(found.table))
         rows = zip(drawn.words, drawn.points.tolist(), strict=True)
         places = [{**named(word), "x": x, "y": y} for word, (x, y) in rows]
         return JSONResponse({**found.told(), "words": places, "shares": drawn.shares})
@@ -133,17 +133,15 @@ def tables(model: regard.Model) -> Tables:
     return found
 
 
-def some(words: Sequence[str]) -> list[str]:
-    """Words for a first look: whole ones, after the very commonest; of pieces, those that begin a word.
+def some(table: WordTable) -> list[str]:
+    """Words for a first look: whole ones, after the very commonest; none: the table's own choice.
 
-    >>> some(["the", ".", "sea", "42", "sky"]), some(["a", "b", " sea", "ing", " sky", " is"])
-    (['the', 'sea', 'sky'], [' sea', ' sky', ' is'])
+    >>> some(WordTable(("the", ".", "sea", "42", "sky"), np.eye(5)))
+    ['the', 'sea', 'sky']
     """
-    plain = [word for word in words if word.strip().isalpha()]
-    whole = [word for word in plain if word.startswith(" ")] or plain
-    start = FIRST if len(whole) >= FIRST + SHOWN else 0
-    chosen = whole[start : start + SHOWN]
-    return chosen if len(chosen) >= 3 else list(words[:SHOWN])
+    start = FIRST if len(table.whole) >= FIRST + SHOWN else 0
+    chosen = table.whole[start : start + SHOWN]
+    return [table.spelled(at) for at in chosen] if len(chosen) >= 3 else []
 
 
 def named(word: str) -> dict[str, str]:

@@ -134,7 +134,7 @@ def _split(lines: Iterable[str], name: str | Path) -> Iterator[tuple[str, list[s
     width, promised, found = 0, None, 0
     for number, line in enumerate(lines, 1):
         cells, where = line.rstrip().split(" "), f"{name}, line {number}"
-        if number == 1 and len(cells) == 2 and all(cell.isdigit() for cell in cells):
+        if number == 1 and len(cells) == 2 and all(cell.isdecimal() for cell in cells):
             promised, width = map(int, cells)  # word2vec says first how many words there are, and how wide they are
             continue
         if not line.strip():

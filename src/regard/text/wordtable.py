@@ -23,10 +23,10 @@ from regard.text.vectors import numbered
 
 SIGNS = {"+": 1, "-": -1, "\u2212": -1, "\u2013": -1}
 """Plus, minus, and what word processors make of a minus."""
-BLANKS = (" ", "\u0120", "\u2581")
-"""How pieces of words are marked that begin one: a blank, as byte-level BPE writes it, as SentencePiece does."""
 SHOWN, INSIDE = "\u2423", "##"
 """A blank as it is shown; and, as WordPiece writes it, a piece inside of words."""
+BLANKS = (" ", "\u2581", SHOWN)
+"""How pieces of words are marked that begin one: a blank, as SentencePiece writes it, as it is shown."""
 TINY = 1e-6
 """a sum of vectors of length 1 that is smaller is nothing but rounding"""
 PLACED = 40
@@ -101,6 +101,16 @@ class WordTable:
         """Whether some words are marked as beginning with a blank: then the others are pieces of words."""
         return any(word.startswith(BLANKS) and len(word) > 1 for word in self.words)
 
+    @cached_property
+    def whole(self) -> list[int]:
+        """Where the words stand that are letters and nothing else, and not one alone; of pieces, such as begin a word.
+
+        >>> WordTable(("the", ".", "sea", "x", "42"), np.eye(5)).whole, WordTable(("ing", " sea"), np.eye(2)).whole
+        ([0, 2], [1])
+        """
+        begun = [i for i, word in enumerate(self.words) if not self.pieces or word.startswith(BLANKS)]
+        return [i for i in begun if len(plain := self.words[i].lstrip("".join(BLANKS))) > 1 and plain.isalpha()]
+
     def find(self, word: str) -> int | None:
         """Where a word stands: as it is written, else in lower case; of pieces, the one that is a whole word first.
 
@@ -110,8 +120,10 @@ class WordTable:
         >>> table.find("sea"), table.find("␣sea"), table.find("Sky"), table.find("##sea"), table.find("land")
         (0, 0, 2, 1, None)
         """
-        inside, plain = word.startswith(INSIDE), word.removeprefix(INSIDE).removeprefix(SHOWN).removeprefix(" ")
-        starts = ("",) if inside else (*BLANKS, "") if self.pieces else ("",)
+        if self.pieces and word.startswith(INSIDE) and word.removeprefix(INSIDE) in self.places:
+            return self.places[word.removeprefix(INSIDE)]
+        plain = word.removeprefix(SHOWN).removeprefix(" ")
+        starts = (*BLANKS, "") if self.pieces else ("",)
         forms = dict.fromkeys([word, *(f(plain) for f in (str, _nfc, _nfd, str.lower))])
         found = (self.places[start + form] for form in forms for start in starts if start + form in self.places)
         return next(found, None)
@@ -119,7 +131,7 @@ class WordTable:
     def spelled(self, at: int) -> str:
         """A word so that it is found again: of pieces, " sea" is all of a word, and ##sea stands inside of words.
 
-        >>> table = WordTable(("\u0120sea", "sea"), np.eye(2))
+        >>> table = WordTable(("\u2581sea", "sea"), np.eye(2))
         >>> table.spelled(0), table.spelled(1), table.find(table.spelled(1))
         (' sea', '##sea', 1)
         """
@@ -186,7 +198,8 @@ class WordTable:
         >>> np.abs(found.points).round(3).tolist(), [round(share, 3) for share in found.shares]
         ([[2.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 1.0]], [0.8, 0.2])
         """
-        chosen = list(dict.fromkeys(self.place(word) for word in words)) or self.first()
+        some = self.whole[:PLACED] if len(self.whole) > 2 else range(min(PLACED, len(self)))
+        chosen = list(dict.fromkeys(self.place(word) for word in words)) or list(some)
         if len(chosen) < 3:
             raise ConfigError(f"a map needs at least 3 words, got {len(chosen)}")
         centred = self.numbers[chosen].astype(np.float64)
@@ -198,12 +211,6 @@ class WordTable:
         total = float(np.square(sizes).sum()) or 1.0
         first, second = (float(size) ** 2 / total for size in sizes[:2])
         return WordMap(tuple(map(self.spelled, chosen)), points, (first, second))
-
-    def first(self) -> list[int]:
-        """The first words that have some letters and nothing else; of pieces, such as begin a word."""
-        wanted = (i for i, w in enumerate(self.words) if len(w) > 2 and (w[1:] if self.pieces else w).isalpha())
-        chosen = (i for i in wanted if not self.pieces or self.words[i].startswith(BLANKS))
-        return list(islice(chosen, PLACED)) or list(range(min(PLACED, len(self))))
 
     def lines(self) -> Iterator[str]:
         """The table as word2vec writes it: how many words and how wide, then a word and its numbers; a blank is ␣.

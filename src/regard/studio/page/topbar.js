@@ -15,7 +15,7 @@ export class TopBar {
   /** @param {Info} info @param {() => void} themed */
   constructor(info, themed) {
     this.info = info;
-    this.models = h("select", { "aria-label": "Model", name: "model", onchange: () => this.changed() });
+    this.models = h("select", { "aria-label": "Model", name: "model", onchange: () => this.fit() });
     /** @type {Map<string, string|null>} */
     this.tasks = new Map();
     this.series = new Series(info.limits.series);
@@ -94,12 +94,7 @@ export class TopBar {
     this.beam.hidden = this.serial || this.wordy;
     this.series.node.hidden = !this.serial;
     this.input.placeholder = this.wordy ? "a word, or king - man + woman" : this.info.sentence;
-  }
-
-  /** Another model was chosen: of one with words, they are shown at once. */
-  changed() {
-    this.fit();
-    if (this.wordy) location.hash = wordsAddress(this.models.value);
+    this.input.setAttribute("aria-label", this.wordy ? "Word or sum" : "Sentence");
   }
 
   /** @param {string} model */
@@ -111,7 +106,7 @@ export class TopBar {
   /** @param {string} model */
   choose(model) {
     this.pick(model);
-    if (this.wordy) this.changed();
+    if (this.wordy) location.hash = wordsAddress(this.models.value);
     else (this.serial ? this.series.file : this.input).focus();
   }
 

@@ -116,7 +116,10 @@ class Vocabulary {
     this.told.textContent = `${size.toLocaleString("en")} words, ${width} numbers each, step ${step}`;
     const named = sides.map((value) => ({ value, text: SIDES[value] }));
     const choose = (/** @type {string} */ chosen) =>
-      this.set({ side: chosen, words: null, word: null, sum: null }, () => this.open().catch(tell));
+      this.set({ side: chosen, words: null, word: null, sum: null }, () => {
+        for (const field of [this.words, this.word, this.sum]) field.empty(); // answers about the other side come too late
+        return this.open().catch(tell);
+      });
     const choices = () => [h("span", { class: "muted" }, "Words that it"), segments("Words that it", named, side, choose)];
     replace(this.side, ...(sides.length > 1 ? choices() : []));
   }
@@ -170,7 +173,9 @@ class Vocabulary {
     await this.word.answered(this.ask("neighbors", { word: wanted }), (told) => {
       this.wanted.word = told.word;
       this.word.input.value = told.shown;
+      const within = this.word.found.contains(document.activeElement);
       replace(this.word.found, this.list(`Neighbours of ${told.shown}`, told.near), this.adding(told));
+      if (within) this.word.found.querySelector("button")?.focus(); // who goes from word to word by keyboard goes on
       this.picture();
     });
   }

@@ -135,7 +135,7 @@ def test_each_joined_row_is_a_row_that_decoding_used_to_the_bit(width):
 
 def test_the_winner_changes_its_place_in_the_beam():
     """Else the tests above could not tell a joined path from one slot."""
-    _, recording, found = searched(5, "lstm-transformer")
+    _, recording, found = searched(5, "transformer-pre")
     slots = set()
     for r in recording.find("decoder.layers.0.cross.weights")[1:]:
         step = r.scene["step"]

@@ -13,12 +13,13 @@ import zoo
 from regard.decode.beam import Beam, power
 from regard.decode.hypothesis import collect
 from regard.decode.loop import decode
+from regard.decode.rules import banned
 from regard.errors import ConfigError, ModelError
 from regard.look import Recording, StatesView
 from regard.look.scales import Share, Signed
 from regard.look.states import choose
 from regard.nn.recurrent import LSTM, Bidirectional
-from regard.sequence import SOS, Padded, Tokens
+from regard.sequence import PAD, SOS, Padded, Tokens
 from regard.trace import Record, Trace, record, scene, tap
 
 SPELLING = {"target": lambda i: ["<PAD>", "<UNK>", "<SOS>", "<EOS>", " i", " am", " a", " student"][i]}
@@ -112,7 +113,8 @@ def test_states_of_the_winner_of_a_search_are_those_of_reading_it(name, width):
     source = zoo.ZOO[name].source()
     with record(model) as trace, scene(source=SOURCES if source.data.shape[1] else [[], [], []]):
         prompt, limits = Tokens.of([[SOS]] * 3), torch.tensor([7, 5, 9])
-        found = [best[0] for best in collect(decode(model, source, prompt, Beam(width, power(1.0)), limits))]
+        beam = Beam(width, power(1.0), rules=(banned(PAD),))  # as every search here: an answer never says <PAD>
+        found = [best[0] for best in collect(decode(model, source, prompt, beam, limits))]
         with scene(sources=torch.arange(3)):
             tap(model, "answer", Tokens.of([h.tokens for h in found]).data, "batch position")
     for row, best in enumerate(found):

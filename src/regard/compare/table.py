@@ -226,7 +226,7 @@ def check_same_data(found: Mapping[str, Evaluation]) -> None:
         asked = [[(a.source, a.reference) for a in e.answers] for e in (one, evaluation)]
         if one.data != evaluation.data or asked[0] != asked[1]:
             raise ModelError(f"{first} and {name} are scored on different data; compare models of one [data] section")
-        how = [f"{e.scores[0].name} {e.scores[0].signature}" for e in (one, evaluation)]
+        how = [", ".join(f"{s.name} {s.signature}" for s in e.scores[:1]) for e in (one, evaluation)]
         if how[0] != how[1]:
             raise ModelError(
                 f"{first} and {name} are scored in different ways, which cannot be compared: {how[0]}; {how[1]}"

@@ -30,6 +30,24 @@ def embeddings(model: Model, side: str | None = None) -> WordTable:
     >>> "the" in table.places, table.numbers.shape[1]
     (True, 8)
     """
+    tables = tables_of(model)
+    if side is not None and side not in tables:
+        raise ConfigError(f"--side {side}: this model has only its {', '.join(tables)}")
+    return tables[side or next(iter(tables))]
+
+
+def tables_of(model: Model) -> dict[str, WordTable]:
+    """The same by side: what a model reads (source), and what it says (target).
+
+    >>> import tempfile, regard
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as run:
+    ...     shape = ["model.kind=seq2seq", "model.layers=1", "model.width=8", "train.steps=1"]
+    ...     _ = regard.Run(Path(run)).train(regard.Recipe.read(None, ["data={kind='phrases', count=200}", *shape]))
+    ...     tables = tables_of(regard.load(run))
+    >>> list(tables)
+    ['source', 'target']
+    """
     tables, bytewise = {}, plain(model.recipe).get("text", {}).get("kind") == "byte-bpe"
     for name, spell in model.spell().items():
         found = _embedding(model.module, HOMES[name] if name == "target" else (*HOMES["source"], *HOMES["target"]))
@@ -38,9 +56,7 @@ def embeddings(model: Model, side: str | None = None) -> WordTable:
             tables[name] = table_of(found, [BYTES.decode([word]) for word in words] if bytewise else words)
     if not tables:
         raise ConfigError(f"a model that was trained to {model.recipe.kind()} on these data has no vectors of words")
-    if side is not None and side not in tables:
-        raise ConfigError(f"--side {side}: this model has only its {', '.join(tables)}")
-    return tables[side or next(iter(tables))]
+    return tables
 
 
 def _embedding(module: nn.Module, homes: tuple[str, ...]) -> nn.Embedding | None:

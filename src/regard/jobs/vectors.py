@@ -21,8 +21,7 @@ from regard.jobs.generate import counted
 from regard.models.word2vec import Word2Vec, Word2VecConfig
 from regard.score import Parts, Score
 from regard.score.analogies import ask, read_questions
-from regard.score.bootstrap import interval, resampled
-from regard.score.classification import signature
+from regard.score.surprise import mean_loss
 from regard.spaces import Words
 from regard.tasks.base import Objective, Tell
 from regard.tasks.generate import COLUMN
@@ -305,11 +304,6 @@ class VectorsModel(Model):
             raise DataError(
                 f"{split}: no two known words stand together; is it a text like that which was learnt from?"
             )
-        low, high = interval(resampled(np.array(parts), _mean))
         task = recipe.task
         how = f"unit:guess|method:{task.method}|window:{task.window}|negatives:{task.negatives}|common:{task.common:g}"
-        return Score("loss", _mean(np.array(parts).sum(0).tolist()), low, high, signature(how), len(parts)), parts
-
-
-def _mean(sums: Sequence[float]) -> float:
-    return sums[0] / sums[1] if sums[1] else float("nan")
+        return mean_loss(parts, how), parts

@@ -34,6 +34,24 @@ def perplexity(surprises: Sequence[float], counts: Sequence[int], unit: str = "t
     return Score("perplexity", value, low, high, f"unit:{unit}|bs:{RESAMPLES}|seed:{SEED}", len(counts))
 
 
+def mean_loss(parts: Sequence[tuple[float, int]], how: str) -> Score:
+    """The loss a prediction, from each part's sum of losses and its predictions.
+
+    >>> score = mean_loss([(4.0, 2), (8.0, 4)], "unit:guess")
+    >>> score.value, score.low, score.signature
+    (2.0, 2.0, 'unit:guess|bs:1000|seed:12345')
+    """
+    import numpy
+
+    low, high = interval(resampled(numpy.array(parts, numpy.float64), _mean))
+    value = _mean([math.fsum(total for total, _ in parts), sum(count for _, count in parts)])
+    return Score("loss", value, low, high, f"{how}|bs:{RESAMPLES}|seed:{SEED}", len(parts))
+
+
+def _mean(sums: list[float]) -> float:
+    return sums[0] / sums[1] if sums[1] else math.nan
+
+
 def perplexity_of(sums: list[float]) -> float:
     """The perplexity of what adds up: a sum of nats and their number.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 import regard
 from regard.errors import ConfigError, DataError
-from regard.jobs.embeddings import HOMES, embeddings
+from regard.jobs.embeddings import tables_of
 from regard.look.tokens import visible
 from regard.studio.asked import Asked
 from regard.studio.given import CHARACTERS
@@ -120,13 +120,9 @@ class WordPoints:
 def tables(model: regard.Model) -> Tables:
     """The tables of words of a model, by side; a model without words is refused, and one whose numbers are lost."""
     try:
-        embeddings(model)
+        found = tables_of(model)
     except ConfigError as error:
         raise Refusal(422, "no-words", str(error), "choose a model that reads words") from None
-    found = dict[str, WordTable]()
-    for side in HOMES:
-        with suppress(ConfigError):
-            found[side] = embeddings(model, side)
     if not all(np.isfinite(table.numbers).all() for table in found.values()):
         told = "the model's numbers are not finite any more (NaN or infinity)"
         raise Refusal(422, "not-finite", told, "its training has diverged; choose another model")

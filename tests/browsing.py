@@ -2,6 +2,7 @@
 
 import math
 import re
+from contextlib import contextmanager
 
 TEXT = "je suis étudiant"
 TABS = ("story", "attention", "decode", "states", "gradients", "numbers")
@@ -25,6 +26,22 @@ def everywhere(server):
         f"#/runs/{server.models()['transformer']}",
         f"#/embed/{server.models()['transformer']}?side=target",
     ]
+
+
+@contextmanager
+def faultless(browser, address):
+    """A page; any request to another origin, any error and any message of the policy is a failure."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
+    page, wrong = context.new_page(), []
+    page.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else wrong.append(r.url))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda m: wrong.append(m.text) if m.type == "error" and "Failed to load" not in m.text else None)
+    page.on("dialog", lambda dialog: (wrong.append(f"a dialog: {dialog.message}"), dialog.dismiss()))
+    page.set_default_timeout(10_000)
+    yield page
+    context.close()
+    assert wrong == []
 
 
 def go(page, server, address):

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from browsing import faultless
 from readers import LOAD, NAMES, READERS, REVIEWS
 
 BASE = (
@@ -269,15 +270,5 @@ def browser():
 
 @pytest.fixture
 def page(browser, server):
-    """A page of our own; any request to another origin, any error and any message of the policy is a failure."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.address)
-    page, wrong = context.new_page(), []
-    page.on("request", lambda r: None if r.url.startswith((server.address, "data:", "blob:")) else wrong.append(r.url))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda m: wrong.append(m.text) if m.type == "error" and "Failed to load" not in m.text else None)
-    page.on("dialog", lambda dialog: (wrong.append(f"a dialog: {dialog.message}"), dialog.dismiss()))
-    page.set_default_timeout(10_000)
-    yield page
-    context.close()
-    assert wrong == []
+    with faultless(browser, server.address) as page:
+        yield page

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import regard
-from browsing import SIZES, go, judged, read, shows, until
+from browsing import SIZES, faultless, go, judged, read, shows, until
 from readers import LOAD
 
 ROWS = LOAD.splitlines(keepends=True)
@@ -70,14 +70,8 @@ def test_a_model_that_was_trained_on_is_not_taken_for_the_one_that_answered(answ
 
 @pytest.fixture
 def opened(browser, answering):
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    page, wrong = context.new_page(), []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda m: wrong.append(m.text) if m.type == "error" and "Failed to load" not in m.text else None)
-    page.set_default_timeout(10_000)
-    yield page
-    context.close()
-    assert wrong == []
+    with faultless(browser, answering.address) as page:
+        yield page
 
 
 @pytest.mark.slow

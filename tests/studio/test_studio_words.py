@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import regard
-from browsing import go, shows, until
+from browsing import faultless, go, shows, until
 from regard.jobs.embeddings import embeddings
 from regard.look.tokens import visible
 from regard.studio import wordpoints
@@ -108,16 +108,8 @@ def test_word_vectors_cannot_be_asked_for_a_trace(worded):
 
 @pytest.fixture
 def opened(browser, worded):
-    """A page; any error, and any request to elsewhere, is a failure."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    page, wrong = context.new_page(), []
-    page.on("request", lambda r: None if r.url.startswith((worded.address, "data:")) else wrong.append(r.url))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda m: wrong.append(m.text) if m.type == "error" and "Failed to load" not in m.text else None)
-    page.set_default_timeout(10_000)
-    yield page
-    context.close()
-    assert wrong == []
+    with faultless(browser, worded.address) as page:
+        yield page
 
 
 def rows(page, label):

@@ -25,12 +25,12 @@ import torch.nn.functional as F
 
 import regard
 from regard.data.labelled import LabelledLines
-from regard.jobs import Asked, Recipe
-from regard.jobs.classify import ClassificationModel
+from regard.metrics.classification import Judged
+from regard.objective import silent
 from regard.run import Run
-from regard.score.classification import Judged
-from regard.tasks.base import silent
-from regard.tasks.classify import ClassifyConfig, TextPreparation
+from regard.tasks import Asked, Recipe
+from regard.tasks.classify.prepare import ClassifyConfig, TextPreparation
+from regard.tasks.classify.recipe import ClassificationModel
 
 RECIPES = Path(__file__).parents[1] / "recipes" / "classify"
 STRENGTHS = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)

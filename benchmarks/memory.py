@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.data import summary
 from regard.run import Recipe, Run
+from regard.tasks.translate.filters import summary
 
 LIMIT = 100
 SETTINGS = [

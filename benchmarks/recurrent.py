@@ -24,17 +24,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.distributed import World
 from regard.models.rnnlm import RNNLMConfig
+from regard.objective import Batch, Objective, Stream
 from regard.sequence import Tokens
 from regard.spaces import Words
-from regard.tasks.base import Batch, Objective, Stream
+from regard.train.config import TrainConfig
 from regard.train.events import Stepped
 from regard.train.optim import Adam
 from regard.train.parallel import steady_memory
 from regard.train.schedule import Constant
-from regard.train.settings import TrainConfig
 from regard.train.trainer import Trainer
-from regard.world import World
 
 RATE = 2e-3
 

@@ -26,15 +26,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.data import Files, Shards
+from regard.data import Shards
+from regard.distributed import World
 from regard.models.rnnsearch import RNNsearchConfig
+from regard.objective import Batch, Continue, Objective
 from regard.spaces import Words
-from regard.tasks.base import Batch, Continue, Objective
-from regard.tasks.translate import PairFeed, Preparation, Vocabularies
+from regard.tasks.translate.prepare import PairFeed, Preparation, Vocabularies
+from regard.tasks.translate.sources import Files
+from regard.train.config import TrainConfig
 from regard.train.parallel import steady_memory
-from regard.train.settings import TrainConfig
 from regard.train.trainer import Trainer
-from regard.world import World
 
 PROMISE = 1.5
 SHAPE = RNNsearchConfig(embedding=256, width=384, alignment=384, maxout=256)

@@ -23,8 +23,8 @@ from playwright.sync_api import sync_playwright
 import regard
 from regard.look import Recording
 from regard.studio.app import build
-from regard.studio.serving import Server, bound
-from regard.studio.work import Studio, Wish
+from regard.studio.server import Server, bound
+from regard.studio.service import Studio, Wish
 from regard.trace import Record, Trace
 
 WORDS = ["le", "chat", "noir", "mange", "une", "pomme", "rouge", "et", "je", "suis", "étudiant"]

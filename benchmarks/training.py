@@ -30,15 +30,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from regard.data import Files, Shards, share
+from regard.data import Shards, share
+from regard.distributed import World
 from regard.models.transformer import TransformerConfig
+from regard.objective import Continue, Objective
 from regard.spaces import Words
-from regard.tasks.base import Continue, Objective
-from regard.tasks.translate import PairFeed, Preparation, Vocabularies
+from regard.tasks.translate.prepare import PairFeed, Preparation, Vocabularies
+from regard.tasks.translate.sources import Files
+from regard.train.config import TrainConfig
 from regard.train.parallel import launch, steady_memory
-from regard.train.settings import TrainConfig
 from regard.train.trainer import Trainer
-from regard.world import World
 
 SHAPE = TransformerConfig(layers=3, width=256, inner=1024, heads=4, dropout=0.1)
 CORES = os.cpu_count() or 1

@@ -25,12 +25,12 @@ from gensim.models import Word2Vec
 
 import regard
 from regard.data.lines import read_lines
-from regard.jobs.vectors import VectorsRecipe
-from regard.score.analogies import ask, read_questions
+from regard.metrics.analogies import ask, read_questions
 from regard.sequence import EOS
-from regard.tasks.nearby import LEAST
+from regard.tasks.vectors.recipe import VectorsRecipe
+from regard.tasks.vectors.word2vec import LEAST
 from regard.text import Tokenizer
-from regard.text.wordtable import WordTable
+from regard.text.word_table import WordTable
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "vectors" / "reviews.toml"
 

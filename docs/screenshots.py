@@ -20,8 +20,8 @@ from playwright.sync_api import Page, sync_playwright
 from regard.cli import invoke
 from regard.studio.app import build
 from regard.studio.example import RECIPE, TEXT
-from regard.studio.serving import bound
-from regard.studio.work import Studio, Wish
+from regard.studio.server import bound
+from regard.studio.service import Studio, Wish
 
 HERE = Path(__file__).parent
 WIDE = 1280

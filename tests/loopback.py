@@ -10,8 +10,8 @@ import zipfile
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 
-from regard.data.archive import Archive, Member
-from regard.data.catalogue import Dataset
+from regard.data.download.archive import Archive, Member
+from regard.data.download.datasets import Dataset
 
 TEXT = b"Go.\tVa !\tby nobody\n" * 3
 NOISE = bytes(range(256)) * 2000

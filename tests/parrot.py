@@ -10,20 +10,20 @@ from typing import Any, ClassVar, Literal
 import torch
 
 from regard.decode import Beam, search
+from regard.distributed import World
 from regard.errors import ConfigError
-from regard.jobs import Asked, Evaluation, Model, Recipe, Starter
-from regard.jobs.base import filled
+from regard.metrics import perplexity
 from regard.models import ModelConfig
 from regard.models.base import EncoderDecoder
-from regard.score import perplexity
+from regard.objective import Continue, Objective
 from regard.sequence import EOS, SOS, Tokens
 from regard.spaces import Words
-from regard.tasks.base import Continue, Objective
+from regard.tasks import Asked, Evaluation, Model, Recipe, Starter
+from regard.tasks.base import filled
 from regard.tasks.copying import Copying
 from regard.train.checkpoint import Checkpoint
-from regard.train.settings import TrainConfig
+from regard.train.config import TrainConfig
 from regard.train.trainer import surprise
-from regard.world import World
 
 
 @dataclass(frozen=True)

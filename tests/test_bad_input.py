@@ -22,7 +22,7 @@ from regard.data import Shards
 from regard.errors import ConfigError, DataError, ModelError, NetworkError, RegardError
 from regard.models import PRESETS
 from regard.run import Recipe, Run, load
-from regard.tasks.translate import Vocabularies
+from regard.tasks.translate.prepare import Vocabularies
 from regard.train import checkpoint
 from regard.train.events import Began, Event, Saved, Stepped, Validated
 

@@ -9,7 +9,7 @@ import pytest
 
 from regard import config
 from regard.errors import ConfigError
-from regard.jobs import Recipe
+from regard.tasks import Recipe
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ from torch import nn
 from regard.models import ReaderConfig
 from regard.models.base import Classifier, EncoderDecoder, Tagger
 from regard.models.convolution import ConvolutionConfig
+from regard.models.encoder_decoder import DecoderConfig, EncoderConfig, MixedConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.gpt import GPTConfig
 from regard.models.luong import LuongConfig
-from regard.models.mixed import DecoderConfig, EncoderConfig, MixedConfig
 from regard.models.mlp import MLPConfig
+from regard.models.pooling import pool_of
 from regard.models.recurrent import RecurrentConfig
 from regard.models.rnnlm import RNNLMConfig
 from regard.models.rnnsearch import RNNsearchConfig
@@ -23,7 +24,6 @@ from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.transformer import TransformerConfig
 from regard.sequence import SOS, Rows, Tokens
 from regard.spaces import Classes, Gaussian, Vectors, Words
-from regard.tasks.pools import pool_of
 
 V, D = 8, 16
 words = Words(V)

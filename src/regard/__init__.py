@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from regard.jobs import Model, Recipe
     from regard.look import Recording
     from regard.run import Run, load, record
+    from regard.tasks import Model, Recipe
 
-_HOMES = {"Model": "jobs", "Recipe": "jobs", "Recording": "look", "Run": "run", "load": "run", "record": "run"}
+_HOMES = {"Model": "tasks", "Recipe": "tasks", "Recording": "look", "Run": "run", "load": "run", "record": "run"}
 __all__ = ["Model", "Recipe", "Recording", "Run", "load", "record"]
 
 

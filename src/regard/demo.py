@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Protocol
 
 import regard
-from regard import score
+from regard import metrics
 from regard.data.tatoeba import Tatoeba
 from regard.errors import Interrupted, NetworkError, RegardError, Terminated
-from regard.jobs.translate import TranslationModel
 from regard.run import load, record
+from regard.tasks.translate.recipe import TranslationModel
 from regard.train.parallel import launch
 
 FAMOUS = "je suis étudiant"
@@ -82,7 +82,7 @@ def _score(model: TranslationModel, console: Voice) -> None:
     outputs = model.translate(sources)
     console.say("")
     console.say(f" {len(sources):,} held-out sentences, none of them in training in either language:")
-    for measured in (score.bleu(outputs, references), score.chrf(outputs, references)):
+    for measured in (metrics.bleu(outputs, references), metrics.chrf(outputs, references)):
         interval = f"{measured.low:.1f} to {measured.high:.1f}"
         name = {"bleu": "BLEU", "chrf": "chrF"}[measured.name]
         console.say(f"   {name:5} {measured.value:5.1f}   (95 %: {interval})   {measured.signature}")

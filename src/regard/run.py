@@ -16,16 +16,16 @@ import torch
 
 import regard
 from regard import config
+from regard.distributed import World
 from regard.errors import ConfigError, ModelError
-from regard.jobs import Model, Recipe
+from regard.files import cannot_write, write_text_atomically
 from regard.look import Recording
-from regard.tasks.base import Feed, Objective, Tell, silent
-from regard.train import checkpoint, commit
-from regard.train.durable import cannot_write, write_text_atomically
+from regard.objective import Feed, Objective, Tell, silent
+from regard.tasks import Model, Recipe
+from regard.train import checkpoint, checkpoint_store
+from regard.train.config import MAY_CHANGE
 from regard.train.events import Listener
-from regard.train.settings import MAY_CHANGE
 from regard.train.trainer import Report, Validate, train
-from regard.world import World
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Run:
         if fresh and self.path.exists():
             self.recipe()  # never remove what is not a run
             shutil.rmtree(self.path)
-        if (self.path / "recipe.toml").exists() and commit.checkpoints(self.path):
+        if (self.path / "recipe.toml").exists() and checkpoint_store.checkpoints(self.path):
             self.check_same(recipe)  # before the first checkpoint there is nothing that could be spoilt
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ class Run:
     def _keep(self, made: Sequence[Path], recipe: Recipe) -> None:
         """Move what a model needs for ever to the run's root; what checkpoints were trained with is never lost."""
         before = {file.name: file for file in _fitting(self.path, recipe)}
-        if before and commit.checkpoints(self.path):
+        if before and checkpoint_store.checkpoints(self.path):
             for file in made:
                 if file.name not in before or before[file.name].read_bytes() != file.read_bytes():
                     raise ModelError(

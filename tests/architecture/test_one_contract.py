@@ -10,7 +10,7 @@ from regard.models import ModelConfig, ReaderConfig
 
 SOURCE = Path(__file__).parents[2] / "src/regard"
 CONFIGS = {config.__name__ for config in (*get_args(ModelConfig), *get_args(ReaderConfig))}
-SERVING = ("decode", "tasks", "train", "score", "look", "jobs", "compare", "studio", "cli", "run.py")
+SERVING = ("decode", "tasks", "train", "metrics", "look", "compare", "studio", "cli", "run.py")
 FILES = sorted(
     path for part in SERVING for path in [SOURCE / part, *(SOURCE / part).rglob("*")] if path.suffix == ".py"
 )

@@ -13,7 +13,7 @@ import pytest
 
 from regard.cli import invoke
 from regard.cli.console import Console
-from regard.cli.watching import Watching
+from regard.cli.train_log import Watching
 from regard.run import Run
 from regard.train.events import Validated
 

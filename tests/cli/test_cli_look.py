@@ -9,7 +9,7 @@ import pytest
 
 import regard
 from regard.cli import invoke
-from regard.jobs.translate import TranslationModel
+from regard.tasks.translate.recipe import TranslationModel
 
 BOOK = "".join(f"The wind blew {word}, and the sea said nothing.\n" for word in ("north", "south", "east", "west") * 40)
 WRITER = """
@@ -150,7 +150,7 @@ def test_pictures_and_data_are_written(writer, say, tmp_path, view, suffix):
 
 @pytest.mark.parametrize("view", ["states", "gradients"])
 def test_a_view_is_written_as_pixels(writer, say, tmp_path, monkeypatch, view):
-    monkeypatch.setattr("regard.look.picture.has_fonts", lambda: True)  # without fonts the cells are drawn alone
+    monkeypatch.setattr("regard.look.png.has_fonts", lambda: True)  # without fonts the cells are drawn alone
     path = tmp_path / "a.png"
     assert say("look", writer, "The sea", "--view", view, "-o", path).out == f"{path}\n"
     data = path.read_bytes()

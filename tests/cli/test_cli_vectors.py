@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from regard.text.wordtable import WordTable, read_table
+from regard.text.word_table import WordTable, read_table
 
 PEOPLE = {"king": [1, 1, 0], "man": [0.1, 1, 0], "woman": [0.1, -1, 0], "queen": [1, -1, 0], "étudiant": [0, 0.2, 1]}
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from regard.compare import Comparison, lined_up
-from regard.compare.family import outcome
-from regard.compare.widths import counted
+from regard.compare.match_parameters import counted
+from regard.compare.recipe import outcome
 from regard.errors import ConfigError, Interrupted
-from regard.jobs import Recipe
 from regard.models.base import parameters
 from regard.run import Run, load
+from regard.tasks import Recipe
 
 SHARED = [
     "data={kind = 'phrases', count = 200}",

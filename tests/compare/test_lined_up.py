@@ -11,14 +11,14 @@ import pytest
 from rich.cells import cell_len
 
 from regard.compare import Beside, Comparison, lined_up, side_by_side
-from regard.compare.beside import page, picture
-from regard.compare.lengths import binned, by_length
+from regard.compare.by_length import binned, by_length
+from regard.compare.side_by_side import page, picture
 from regard.compare.table import WARM, Row, Table, check_same_data, speed
 from regard.errors import DataError, ModelError
-from regard.jobs import Answer, Evaluation
-from regard.jobs.translate import TranslationModel
-from regard.look.views import AttentionView
+from regard.look.attention import AttentionView
 from regard.run import Run, load
+from regard.tasks import Answer, Evaluation
+from regard.tasks.translate.recipe import TranslationModel
 
 SETTINGS = [
     "data={kind = 'phrases', count = 400}",

@@ -12,9 +12,9 @@ import pytest
 from regard.compare import Comparison, lined_up
 from regard.compare.table import FEWEST, Row, Table, check_same_data, matched
 from regard.errors import ModelError
-from regard.jobs import Evaluation, Recipe
+from regard.metrics import Score
 from regard.run import Run, load
-from regard.score import Score
+from regard.tasks import Evaluation, Recipe
 
 GENERATE = ["task={kind = 'generate', window = 8, samples = 0}", "train={steps = 30, tokens = 64, every = 30}"]
 FAST = ["train.schedule={kind = 'constant', lr = 0.02}"]

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from loopback import NOISE, TEXT, TINY, WHEEL, Behaviour, Registry, dataset, sha, tarred, zipped
-from regard.data.archive import Member
-from regard.data.catalogue import CATALOGUE, cache_folder, fetch
-from regard.data.registry import find_indexes, read_pip
+from regard.data.download.archive import Member
+from regard.data.download.datasets import CATALOGUE, cache_folder, fetch
+from regard.data.download.index import find_indexes, read_pip
 from regard.errors import DataError, NetworkError, OutputError
 
 
@@ -290,7 +290,7 @@ def test_a_cache_that_cannot_be_written_is_an_output_error(registry, tmp_path):
 FETCH = """
 import resource, sys
 from pathlib import Path
-from regard.data.catalogue import fetch
+from regard.data.download.datasets import fetch
 from regard.errors import RegardError
 limit = int(sys.argv[3])
 if limit:

@@ -18,7 +18,7 @@ from regard.data.labelled import (
     LabelledTsv,
     MovieReviews,
 )
-from regard.data.partition import split_of
+from regard.data.splits import split_of
 from regard.data.tabular import LabelledTable, read_table
 from regard.errors import ConfigError, DataError, InputError
 

@@ -10,12 +10,12 @@ from random import Random
 
 import pytest
 
-from regard.data import english, french
-from regard.data.grammar import PRONOUNS, Action, Phrase, Subject, clause, counted, noun_phrase
-from regard.data.lexicon import ADJECTIVES, NOUNS, Adjective, Noun
-from regard.data.numerals import clock, date
-from regard.data.partition import SPLITS, identity
-from regard.data.phrases import ALWAYS, PATTERNS, Phrases, compose
+from regard.data.phrases import english, french
+from regard.data.phrases.corpus import ALWAYS, PATTERNS, Phrases, compose
+from regard.data.phrases.grammar import PRONOUNS, Action, Phrase, Subject, clause, counted, noun_phrase
+from regard.data.phrases.lexicon import ADJECTIVES, NOUNS, Adjective, Noun
+from regard.data.phrases.numerals import clock, date
+from regard.data.splits import SPLITS, identity
 from regard.errors import ConfigError
 
 
@@ -259,7 +259,7 @@ def test_every_pattern_is_drawn_from_many_sentences():
 
 
 def test_the_same_seed_makes_the_same_pairs_in_another_process():
-    code = "from regard.data.phrases import Phrases; print(list(Phrases(count=500).pairs('test')))"
+    code = "from regard.data.phrases.corpus import Phrases; print(list(Phrases(count=500).pairs('test')))"
     runs = {
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8",

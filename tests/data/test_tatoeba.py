@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.partition import SPLITS, components, identity, partition
+from regard.data.splits import SPLITS, components, identity, partition
 from regard.data.tatoeba import Tatoeba
 from regard.errors import ConfigError, DataError, InputError
 
@@ -76,7 +76,7 @@ def test_the_splits_do_not_depend_on_the_order_of_the_pairs():
 
 def test_the_splits_are_the_same_in_another_process():
     code = (
-        "from regard.data.partition import partition\n"
+        "from regard.data.splits import partition\n"
         "pairs = [(f'{n} cats', f'{n} chats') for n in range(300)]\n"
         "print(partition(pairs, 0.1, 0.1, 7))"
     )

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from regard.decode import Beam, banned, collect, decode, search, wu
-from regard.nn import screen as screening
+from regard.nn import int8_argmax as screening
 from regard.nn.inference import ReadyLinear, prepare
-from regard.nn.screen import Screen
+from regard.nn.int8_argmax import Screen
 from regard.sequence import SOS, Tokens
 from regard.trace import record
 from zoo import ZOO, build, sharpen

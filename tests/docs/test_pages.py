@@ -13,9 +13,9 @@ import click
 import pytest
 
 from regard.cli import cli
-from regard.cli.looking import VIEWS
-from regard.jobs import Recipe
-from regard.lessons.contents import CONTENTS
+from regard.cli.look import VIEWS
+from regard.lessons.catalogue import CONTENTS
+from regard.tasks import Recipe
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -12,21 +12,21 @@ import torch
 import torch.multiprocessing as mp
 from torch import nn
 
+from regard.distributed import World
 from regard.loss import projected
 from regard.models.base import Classifier
 from regard.nn.inference import prepare
+from regard.objective import Batch, Each, Objective, Whole
 from regard.sequence import Tokens
 from regard.spaces import Classes
-from regard.tasks.base import Batch, Each, Objective, Whole
 from regard.trace import record
 from regard.train import checkpoint
+from regard.train.config import TrainConfig
 from regard.train.events import Stepped
 from regard.train.optim import SGD
 from regard.train.schedule import Constant
-from regard.train.settings import TrainConfig
 from regard.train.trainer import train
 from regard.train.weights import load_weights
-from regard.world import World
 from zoo import READERS, C, V, alone, reader, text
 
 close = {"atol": 1e-5, "rtol": 1e-5}

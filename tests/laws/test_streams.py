@@ -6,12 +6,12 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from regard.models.rnnlm import RNNLMConfig
+from regard.objective import Batch, Continue, Objective, Stream
 from regard.sequence import Tokens
 from regard.spaces import Words
-from regard.tasks.base import Batch, Continue, Objective, Stream
-from regard.tasks.generate import StreamFeed
+from regard.tasks.generate.prepare import StreamFeed
+from regard.train.config import TrainConfig
 from regard.train.schedule import Constant
-from regard.train.settings import TrainConfig
 from regard.train.trainer import train
 from zoo import ZOO, V, build
 

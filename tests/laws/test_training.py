@@ -11,21 +11,21 @@ import torch
 import torch.multiprocessing as mp
 from torch.utils._pytree import tree_leaves
 
+from regard.distributed import World
 from regard.errors import Diverged, Interrupted, ModelError, Terminated
+from regard.objective import Batch, Continue, Objective, Stream
 from regard.sequence import Tokens
 from regard.spaces import Words
-from regard.tasks.base import Batch, Continue, Objective, Stream
 from regard.tasks.copying import Copying
-from regard.tasks.generate import StreamFeed, nothing
+from regard.tasks.generate.prepare import StreamFeed, nothing
 from regard.train import checkpoint
-from regard.train.carry import of_rank
+from regard.train.bptt_state import of_rank
+from regard.train.config import TrainConfig
 from regard.train.events import Skipped, Stepped
 from regard.train.optim import SGD
 from regard.train.schedule import Constant
-from regard.train.settings import TrainConfig
 from regard.train.trainer import Trainer, surprise, train
 from regard.train.weights import load_weights
-from regard.world import World
 from zoo import ZOO, V, build
 
 FIRST = ("transformer", "gpt", "seq2seq", "rnnlm", "rnnsearch")
@@ -251,7 +251,7 @@ def test_a_stream_that_was_stopped_goes_on_bit_for_bit(tmp_path):
 def test_a_stream_that_forgot_its_state_would_be_another_run(tmp_path, monkeypatch):
     train(streaming(), recited(), LONG, tmp_path / "a")
     train(streaming(), recited(), replace(LONG, steps=5), tmp_path / "b")
-    monkeypatch.setattr("regard.train.carry.unpack", lambda tensors, like: None)
+    monkeypatch.setattr("regard.train.bptt_state.unpack", lambda tensors, like: None)
     train(streaming(), recited(), LONG, tmp_path / "b")
     assert digest(tmp_path / "a") != digest(tmp_path / "b")
 

@@ -6,12 +6,12 @@ import torch
 from regard.decode import Beam, align, search
 from regard.models.luong import LuongConfig
 from regard.models.rnnsearch import RNNsearchConfig
+from regard.objective import Continue, Objective
 from regard.sequence import SOS, Tokens
 from regard.spaces import Words
-from regard.tasks.base import Continue, Objective
 from regard.tasks.copying import Copying
+from regard.train.config import TrainConfig
 from regard.train.schedule import Cosine
-from regard.train.settings import TrainConfig
 from regard.train.trainer import train
 
 V = 12

@@ -10,14 +10,14 @@ import torch
 from regard.models.base import Classifier
 from regard.models.convolution import ConvolutionConfig
 from regard.models.mlp import MLPConfig
+from regard.models.pooling import pool_of
 from regard.models.recurrent import RecurrentConfig
 from regard.models.transformer import TransformerConfig
+from regard.objective import Batch, Objective, Whole
 from regard.sequence import SOS, Tokens
 from regard.spaces import Classes, Values, Words
-from regard.tasks.base import Batch, Objective, Whole
-from regard.tasks.pools import pool_of
+from regard.train.config import TrainConfig
 from regard.train.schedule import Cosine
-from regard.train.settings import TrainConfig
 from regard.train.trainer import train
 
 NOT, GOOD, BAD, PLAIN = 4, 5, 6, (7, 8, 9, 10)

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.jobs import Asked, Recipe
+from regard.objective import silent
 from regard.run import Run, load
-from regard.tasks.base import silent
+from regard.tasks import Asked, Recipe
 
 READERS = {
     "mlp": ["model.kind=mlp", "model.width=32"],

@@ -7,17 +7,17 @@ import torch
 
 from regard.decode import Beam, search
 from regard.models.convolution import ConvolutionConfig
+from regard.models.encoder_decoder import MixedConfig
 from regard.models.luong import LuongConfig
-from regard.models.mixed import MixedConfig
 from regard.models.rnnlm import RNNLMConfig
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.transformer import TransformerConfig
+from regard.objective import Batch, Continue, Objective
 from regard.sequence import SOS, Tokens
 from regard.spaces import Gaussian, Values, Words
-from regard.tasks.base import Batch, Continue, Objective
 from regard.tasks.copying import Copying
+from regard.train.config import TrainConfig
 from regard.train.schedule import Constant
-from regard.train.settings import TrainConfig
 from regard.train.trainer import train
 
 WIDTH = 32

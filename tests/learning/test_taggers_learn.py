@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import regard
-from regard.jobs import Asked, Recipe
+from regard.objective import silent
 from regard.run import Run
-from regard.tasks.base import silent
+from regard.tasks import Asked, Recipe
 
 READERS = {
     "lstm": 'model={kind = "recurrent", width = 32, dropout = 0.0}',

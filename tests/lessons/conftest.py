@@ -1,8 +1,8 @@
 import pytest
 
 from regard.lessons import teach
-from regard.lessons.contents import CONTENTS
-from regard.lessons.trained import SETTINGS, corpus, recipe
+from regard.lessons.catalogue import CONTENTS
+from regard.lessons.engine.cached_models import SETTINGS, corpus, recipe
 from regard.run import Run
 
 HARDLY = {

@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from regard.cli import invoke
-from regard.jobs import Recipe
 from regard.lessons import CONTENTS, Lesson
-from regard.lessons.trained import COMMON, PHRASES
+from regard.lessons.engine.cached_models import COMMON, PHRASES
 from regard.run import Run
+from regard.tasks import Recipe
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from regard.lessons import CONTENTS
-from regard.lessons.formula import mathml, plain
+from regard.lessons.engine.formula import mathml, plain
 
 READ = {
     r"h_t = f(V h_{t-1} + U x_t + b)": "hₜ = f(V hₜ₋₁ + U xₜ + b)",

@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 
 from regard.lessons import CONTENTS, Lesson, plan
-from regard.lessons.terminal import text
+from regard.lessons.engine.terminal import text
 
 EDITS = {
     "embedding": {

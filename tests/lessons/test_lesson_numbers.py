@@ -7,9 +7,9 @@ import pytest
 
 import regard
 from regard.lessons import CONTENTS, teach
-from regard.lessons.lesson import Value
-from regard.lessons.pictures import curves
-from regard.lessons.terminal import text
+from regard.lessons.engine.lesson import Value
+from regard.lessons.engine.pictures import curves
+from regard.lessons.engine.terminal import text
 
 
 def close(*numbers):
@@ -290,15 +290,15 @@ def test_a_blinded_word_is_blind_in_the_row_that_was_asked_for(taught):
 @pytest.fixture(scope="module")
 def learnt(tmp_path_factory):
     """The small models, trained as they are at the first use."""
-    from regard.lessons import trained
+    from regard.lessons.engine import cached_models
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REGARD_CACHE", str(tmp_path_factory.mktemp("cache")))
-        kinds = list(trained.SETTINGS)
-        assert trained.missing(kinds) == kinds
-        trained.trained(kinds)
-        assert trained.missing(kinds) == []
-        yield dict(trained.places())
+        kinds = list(cached_models.SETTINGS)
+        assert cached_models.missing(kinds) == kinds
+        cached_models.trained(kinds)
+        assert cached_models.missing(kinds) == []
+        yield dict(cached_models.places())
 
 
 @pytest.mark.slow

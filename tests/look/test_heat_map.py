@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from regard.look.colormaps import GROUND, PURPLE, STEPS
 from regard.look.matrix import Matrix
-from regard.look.ramps import GROUND, PURPLE, STEPS
 from regard.look.terminal import colours, heat_map
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")

@@ -9,8 +9,8 @@ from regard.decode.beam import Beam, power
 from regard.decode.hypothesis import collect
 from regard.decode.loop import decode
 from regard.look import Recording
+from regard.look.decoding_path import reader, words
 from regard.look.states import choose, gates, is_state
-from regard.look.steps import reader, words
 from regard.sequence import Tokens
 from regard.trace import record, scene, tap
 

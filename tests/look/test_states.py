@@ -13,10 +13,10 @@ import zoo
 from regard.decode.beam import Beam, power
 from regard.decode.hypothesis import collect
 from regard.decode.loop import decode
-from regard.decode.rules import banned
+from regard.decode.processors import banned
 from regard.errors import ConfigError, ModelError
 from regard.look import Recording, StatesView
-from regard.look.scales import Share, Signed
+from regard.look.color_scales import Share, Signed
 from regard.look.states import choose
 from regard.nn.recurrent import LSTM, Bidirectional
 from regard.sequence import PAD, SOS, Padded, Tokens

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.look import AttentionGrid, AttentionView
+from regard.look.colormaps import DARK, INK_DARK, INK_LIGHT, LIGHT
 from regard.look.matrix import Matrix
-from regard.look.ramps import DARK, INK_DARK, INK_LIGHT, LIGHT
 from regard.look.svg import SIDES, STYLE, extent, picture
 from regard.look.tokens import shown
 

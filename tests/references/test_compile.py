@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from regard.models.base import Layer
+from regard.objective import Continue, Objective
 from regard.sequence import Tokens
 from regard.spaces import Words
-from regard.tasks.base import Continue, Objective
 from regard.tasks.copying import Copying
 from regard.trace import record
+from regard.train.config import TrainConfig
 from regard.train.events import Stepped
 from regard.train.schedule import Constant
-from regard.train.settings import TrainConfig
 from regard.train.trainer import train
 from zoo import RAGGED, V, build, text
 
@@ -51,7 +51,7 @@ def losses(model, run, compile):
 def test_without_a_compiler_training_does_not_begin(tmp_path):
     """In a process that finds no compiler, and nothing compiled before."""
     code = (
-        "import torch\nfrom regard.train.compiling import compile_layers\n"
+        "import torch\nfrom regard.train.compile import compile_layers\n"
         "from regard.errors import ConfigError\n"
         "try:\n    compile_layers(torch.nn.Linear(1, 1))\nexcept ConfigError as error:\n    print(error)\n"
     )

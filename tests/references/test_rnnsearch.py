@@ -11,7 +11,7 @@ from regard.errors import ConfigError
 from regard.look.recording import Recording
 from regard.models.base import Nothing
 from regard.models.rnnsearch import GatedUnit, RNNsearchConfig
-from regard.nn import searching
+from regard.nn import rnnsearch_loop
 from regard.sequence import EOS, SOS, Tokens
 from regard.spaces import Words
 from regard.trace import record, scene
@@ -124,7 +124,7 @@ def test_the_gradients_that_are_written_out_are_those_of_the_forward(padded):
     real = (torch.arange(S) < lengths[:, None])[:, None] if padded else None
 
     def run(given, keys, values, hidden, *weights):
-        return searching.search(given, keys, values, real, hidden, *weights)
+        return rnnsearch_loop.search(given, keys, values, real, hidden, *weights)
 
     assert torch.autograd.gradcheck(run, (given, keys, values, hidden, *weights))
 

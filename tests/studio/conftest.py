@@ -80,7 +80,7 @@ def found_axe():
 def pytest_collection_modifyitems(config, items):
     """Without a browser there is nothing to drive, without a font nothing to draw, without axe nothing to judge with;
     where everything must be tested, that is a failure."""
-    from regard.look.picture import has_fonts
+    from regard.look.png import has_fonts
 
     if os.environ.get("CI"):
         return
@@ -194,9 +194,9 @@ def serving(root: Path, cache: Path):
     import uvicorn
 
     from regard.studio.app import build
-    from regard.studio.serving import Server as Running
-    from regard.studio.serving import bound
-    from regard.studio.work import Studio
+    from regard.studio.server import Server as Running
+    from regard.studio.server import bound
+    from regard.studio.service import Studio
 
     studio = Studio(root, cache, EXAMPLE)
     with bound(0) as listening:
@@ -240,7 +240,7 @@ def empty(tmp_path):
 
 @pytest.fixture(scope="session")
 def fonts():
-    from regard.look.picture import has_fonts
+    from regard.look.png import has_fonts
 
     assert has_fonts(), "no usual font was found: install Noto Sans (Debian: fonts-noto-core)"
 

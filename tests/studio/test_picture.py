@@ -9,7 +9,7 @@ import pytest
 
 from regard.errors import ConfigError
 from regard.look import AttentionView
-from regard.look.picture import png
+from regard.look.png import png
 
 
 def pixels(data):
@@ -75,6 +75,6 @@ def test_without_its_package_it_says_what_to_install(monkeypatch):
 
 
 def test_without_a_font_it_says_which_to_install(monkeypatch):
-    monkeypatch.setattr("regard.look.picture.has_fonts", lambda: False)
+    monkeypatch.setattr("regard.look.png.has_fonts", lambda: False)
     with pytest.raises(ConfigError, match=r"no usual font was found .* \(Debian: fonts-noto-core\), or write an SVG"):
         png(view("je").svg())

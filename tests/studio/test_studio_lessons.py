@@ -8,9 +8,9 @@ import pytest
 
 from browsing import go, shows, until
 from regard.lessons import CONTENTS, plan, teach
-from regard.lessons.lesson import Lesson
-from regard.lessons.trained import places
-from regard.studio.teach import Teaching
+from regard.lessons.engine.cached_models import places
+from regard.lessons.engine.lesson import Lesson
+from regard.studio.lessons_api import Teaching
 
 ALONE = [name for name, entry in CONTENTS.items() if not entry.needs]
 

@@ -8,9 +8,8 @@ import time
 import pytest
 
 from browsing import go, until
-from regard.studio import probing
-from regard.studio.live import PAUSE
-from regard.train import control
+from regard.studio.events_api import PAUSE
+from regard.train import control, probe
 
 
 @pytest.fixture
@@ -127,10 +126,10 @@ def test_samples_the_probe_and_what_was_asked_are_told_when_they_change_and_only
         assert told["asked"] == "save" and "samples" not in told and "probe" not in told
         (run / "samples.jsonl").write_text('{"step": 1, "said": "hi"}\n', encoding="utf-8")
         assert stream.next()["samples"] == [{"step": 1, "said": "hi"}]
-        (run / probing.FOLDER).mkdir()
-        (run / probing.FOLDER / probing.SENTENCE).write_text("je suis", encoding="utf-8")
+        (run / probe.FOLDER).mkdir()
+        (run / probe.FOLDER / probe.SENTENCE).write_text("je suis", encoding="utf-8")
         assert stream.next()["probe"] == {"text": "je suis", "steps": []}
-        probing.place(run, 50).touch()
+        probe.place(run, 50).touch()
         assert stream.next()["probe"] == {"text": "je suis", "steps": [50]}
 
 

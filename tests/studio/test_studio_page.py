@@ -10,7 +10,7 @@ import torch
 
 import regard
 from browsing import TEXT, go, shows, until
-from regard.decode.rules import chain, min_p, temperature, top_k, top_p
+from regard.decode.processors import chain, min_p, temperature, top_k, top_p
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 

@@ -222,7 +222,7 @@ def test_requests_wait_for_one_another_and_too_many_are_sent_back(server):
 
 
 def test_the_shelf_keeps_the_latest_only(tmp_path):
-    from regard.studio.shelf import Shelf
+    from regard.studio.trace_store import Shelf
     from regard.trace import Record, Trace
 
     shelf = Shelf(tmp_path, near=1, far=2)
@@ -326,7 +326,7 @@ def test_gradients_are_those_of_the_model_over_its_own_answer(server, folder, na
 
 
 def test_what_would_take_all_memory_is_refused_before_it_begins(server, monkeypatch):
-    monkeypatch.setattr("regard.studio.work.MEMORY", 1e-6)
+    monkeypatch.setattr("regard.studio.service.MEMORY", 1e-6)
     said = server.post("/api/v1/traces", {"model": server.models()["transformer"], "text": TEXT})
     assert said.status == 413
     assert said.error["message"].startswith("recording ")

@@ -7,10 +7,10 @@ import pytest
 
 import regard
 from browsing import faultless, go, shows, until
-from regard.jobs.embeddings import embeddings
 from regard.look.tokens import visible
-from regard.studio import wordpoints
-from regard.studio.refusal import Refusal
+from regard.studio import embeddings_api
+from regard.studio.errors import Refusal
+from regard.tasks.vectors.embeddings import embeddings
 
 SOME = ["cat", "dog", "saw", "drill", "eats"]
 
@@ -90,7 +90,7 @@ def test_a_second_question_makes_no_table_again(worded, monkeypatch):
     def refuse(model):
         raise AssertionError("the table was there")
 
-    monkeypatch.setattr(wordpoints, "tables", refuse)
+    monkeypatch.setattr(embeddings_api, "tables", refuse)
     assert told(worded, "words", "neighbors", word="cat").table == first
 
 
@@ -98,7 +98,7 @@ def test_vectors_that_are_no_numbers_any_more_are_told(wordy):
     model = regard.load(wordy / "words")
     model.module.embed.weight.data[7, 1] = float("nan")
     with pytest.raises(Refusal, match="not finite any more"):
-        wordpoints.tables(model)
+        embeddings_api.tables(model)
 
 
 def test_word_vectors_cannot_be_asked_for_a_trace(worded):

@@ -6,7 +6,7 @@ import torch
 
 import regard
 from regard.sequence import Tokens
-from regard.studio.work import Studio, Wish
+from regard.studio.service import Studio, Wish
 
 BOOK = "".join(f"The wind blew {word}, and the sea said nothing.\n" for word in ("north", "south", "east", "west") * 60)
 SETTINGS = (

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.errors import ConfigError
-from regard.text import Dropout, Tokenizer, TokenizerConfig, dropout
+from regard.text import Dropout, Tokenizer, TokenizerConfig, bpe_dropout
 
 LINES = [
     "the lambs weren't there, there's the lamb...   unrelated   related",
@@ -91,7 +91,7 @@ def test_what_is_remembered_does_not_change_what_comes_out(monkeypatch: pytest.M
     tokenizer = TOKENIZERS["bpe"]
     ids = tokenizer.encode(LINES[0]).ids
     expected = [Dropout(tokenizer, 0.4)(ids, seed) for seed in range(30)]
-    monkeypatch.setattr(dropout, "REMEMBERED", 3)
+    monkeypatch.setattr(bpe_dropout, "REMEMBERED", 3)
     forgetful = Dropout(tokenizer, 0.4)
     assert [forgetful(ids, seed) for seed in range(30)] == expected
     assert len(forgetful._merges._cuts) == 3
@@ -100,11 +100,11 @@ def test_what_is_remembered_does_not_change_what_comes_out(monkeypatch: pytest.M
 def test_cuts_are_as_frequent_as_dropping_each_merge_by_itself_makes_them() -> None:
     # "ab" twice, "abab" once: merges (a, b) then (ab, ab). From a b a b two merges are possible, then one, then one.
     tokenizer = Tokenizer.train(["xabab"] * 2 + ["ab"] * 3, TokenizerConfig(size=12, normal="none"))
-    merges = dropout.Merges(["a", "b", "ab", "abab"], [("a", "b"), ("ab", "ab")])
+    merges = bpe_dropout.Merges(["a", "b", "ab", "abab"], [("a", "b"), ("ab", "ab")])
     drop = Dropout(tokenizer, 0.3)
     drop._merges = merges
     n, p = 20_000, 0.3
-    draws = [drop._cut((3,), dropout.Draws(p, seed)) for seed in range(n)]
+    draws = [drop._cut((3,), bpe_dropout.Draws(p, seed)) for seed in range(n)]
     share = {cut: times / n for cut, times in Counter(draws).items()}
     first, second = 1 - p, (1 - p) * p  # the left or the right pair is merged first
     expected = {

@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from regard.train import checkpoint, commit
+from regard.train import checkpoint, checkpoint_store
 
 CALLS = ("mkdir", "fsync", "rename", "replace", "symlink", "unlink", "rmdir")
 
@@ -103,7 +103,7 @@ def look(run: Path) -> dict[str, Any]:
     step = found.checkpoint.step if found.checkpoint else None
     size = len(found.checkpoint.tensors("model")["readout"]) if found.checkpoint else None
     best = checkpoint.best(run)
-    whole = all(checkpoint.read(path) for path in commit.checkpoints(run))
+    whole = all(checkpoint.read(path) for path in checkpoint_store.checkpoints(run))
     return {"step": step, "size": size, "refused": found.refused, "whole": whole, "best": best and best.step}
 
 

@@ -18,8 +18,8 @@ import pytest
 import torch
 
 from regard.errors import ConfigError, ModelError, OutputError
+from regard.files import Written
 from regard.train.checkpoint import Checkpoint, average, best, newest, read, save
-from regard.train.durable import Written
 from regard.train.manifest import Manifest, parse
 
 STATE = {"epoch": 3, "index": 17, "best": 0.1, "schedule": {"kind": "noam", "warmup": 400}, "note": "été", "none": None}

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from regard.errors import Interrupted
+from regard.objective import Continue, Objective
 from regard.spaces import Words
-from regard.tasks.base import Continue, Objective
 from regard.tasks.copying import Copying
 from regard.train import checkpoint
+from regard.train.config import TrainConfig
 from regard.train.control import FILE, Control, ask, pending
 from regard.train.events import Ended, Event, Saved, Stepped
 from regard.train.schedule import Constant
-from regard.train.settings import TrainConfig
 from regard.train.trainer import train
 from zoo import V, build
 

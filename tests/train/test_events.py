@@ -19,10 +19,10 @@ import os, signal, sys
 from pathlib import Path
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.spaces import Words
-from regard.tasks.base import Continue, Objective
+from regard.objective import Continue, Objective
 from regard.tasks.copying import Copying
 from regard.train.events import MetricsFile, Stepped
-from regard.train.settings import TrainConfig
+from regard.train.config import TrainConfig
 from regard.train.trainer import train
 
 def die(event):

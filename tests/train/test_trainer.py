@@ -9,18 +9,18 @@ import pytest
 import torch
 from torch import nn
 
+from regard.distributed import World
 from regard.errors import Diverged
 from regard.models.seq2seq import Seq2SeqConfig
+from regard.objective import Batch, Continue, Objective
 from regard.spaces import Words
-from regard.tasks.base import Batch, Continue, Objective
 from regard.tasks.copying import Copying
 from regard.train import checkpoint
+from regard.train.config import TrainConfig
 from regard.train.events import Event, Stepped, TensorBoard
 from regard.train.optim import SGD, AdamW, OptimizerConfig
 from regard.train.schedule import Constant, Plateau
-from regard.train.settings import TrainConfig
 from regard.train.trainer import Trainer, train
-from regard.world import World
 from zoo import V, build
 
 

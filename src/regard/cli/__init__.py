@@ -16,27 +16,27 @@ import click
 from click.shell_completion import shell_complete
 
 import regard
-from regard.cli.averaging import average
-from regard.cli.classifying import classify
-from regard.cli.comparing import compare
-from regard.cli.completing import completion
-from regard.cli.examining import doctor
-from regard.cli.forecasting import forecast
-from regard.cli.generating import generate
-from regard.cli.labelling import label
+from regard.cli.average import average
+from regard.cli.classify import classify
+from regard.cli.compare import compare
+from regard.cli.completion import completion
+from regard.cli.data import data
+from regard.cli.demo import demo
+from regard.cli.doctor import doctor
+from regard.cli.eval import evaluate
+from regard.cli.exit_codes import outcome
+from regard.cli.forecast import forecast
+from regard.cli.generate import generate
+from regard.cli.label import label
 from regard.cli.lesson import lesson
-from regard.cli.listing import runs
-from regard.cli.looking import look
-from regard.cli.manners import Manners, Verbs, polite
-from regard.cli.outcome import outcome
-from regard.cli.preparing import data
+from regard.cli.look import look
+from regard.cli.options import Manners, Verbs, polite
 from regard.cli.recipes import config, new
-from regard.cli.scoring import evaluate
-from regard.cli.showing import demo
+from regard.cli.runs import runs
 from regard.cli.studio import studio
-from regard.cli.training import train
-from regard.cli.translating import translate
-from regard.cli.vectoring import vectors
+from regard.cli.train import train
+from regard.cli.translate import translate
+from regard.cli.vectors import vectors
 from regard.errors import Terminated
 
 

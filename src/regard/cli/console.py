@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from regard.cli.manners import manners
+from regard.cli.options import manners
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from regard.cli.console import Console, Stages
-from regard.cli.manners import json_option, polite, print_json
+from regard.cli.options import json_option, polite, print_json
 from regard.errors import ConfigError
 
 TWO = "evolution-of-attention"
@@ -37,8 +37,8 @@ def lesson(
       regard lesson rnn
       regard lesson attention "y=[1,0,0]" --step 7
     """
-    from regard.lessons.contents import CONTENTS, find, plan, teach
-    from regard.lessons.plan import parse
+    from regard.lessons.catalogue import CONTENTS, find, plan, teach
+    from regard.lessons.engine.inputs import parse
 
     if name is None:
         print_json([{"name": key, **vars(entry)} for key, entry in CONTENTS.items()]) if as_json else _list()
@@ -58,7 +58,7 @@ def lesson(
         table = taught.to_dict()
         print_json(table if step is None else table | {"steps": [table["steps"][step - 1]]})
         return
-    from regard.lessons.terminal import text
+    from regard.lessons.engine.terminal import text
     from regard.look.terminal import colours
 
     # what a change did is seen beside the lecture's numbers
@@ -69,7 +69,7 @@ def lesson(
 
 def _list() -> None:
     """The table of contents; nothing heavy is imported for it."""
-    from regard.lessons.contents import listing
+    from regard.lessons.catalogue import listing
 
     bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     for line in listing(shutil.get_terminal_size().columns):
@@ -79,7 +79,7 @@ def _list() -> None:
 
 def _train(kinds: tuple[str, ...]) -> None:
     """What the lesson looks into, unless it is there already."""
-    from regard.lessons.trained import missing, trained
+    from regard.lessons.engine.cached_models import missing, trained
 
     if wanted := missing(kinds):
         console = Console.of_verb()

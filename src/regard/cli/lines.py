@@ -13,7 +13,7 @@ from types import FrameType
 from typing import BinaryIO, TextIO
 
 from regard.errors import ConfigError, DataError, OutputError, Terminated
-from regard.signals import Answering
+from regard.interrupts import Answering
 
 BLOCK = 1 << 16
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from regard.cli.console import Console
-from regard.cli.manners import Verbs, json_option, polite, print_json
+from regard.cli.options import Verbs, json_option, polite, print_json
 from regard.errors import ConfigError, OutputError
 
 if TYPE_CHECKING:
     from regard.config import Setting
-    from regard.jobs import Recipe, Starter
+    from regard.tasks import Recipe, Starter
 
 
 @click.command(short_help="Write a commented recipe.")
@@ -34,7 +34,7 @@ def new(name: str, task: str, source_lang: str | None, target_lang: str | None) 
       regard new mine --task translate
       regard new news --source-lang de --target-lang en
     """
-    from regard.jobs import Recipe
+    from regard.tasks import Recipe
 
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
     languages = (source_lang or "source", target_lang or "target") if source_lang or target_lang else None
@@ -57,7 +57,7 @@ def new(name: str, task: str, source_lang: str | None, target_lang: str | None) 
 def commented(job: type[Recipe], starter: Starter) -> str:
     """A recipe with the documentation of each setting beside it; a setting at its default is commented out.
 
-    >>> from regard.jobs import TranslateRecipe
+    >>> from regard.tasks import TranslateRecipe
     >>> print(*commented(TranslateRecipe, TranslateRecipe.starter(("de", "en"))).splitlines()[5:7], sep="\\n")
     kind = "files"                      # two aligned files for each split
     train = ["data/train.de", "data/train.en"]  # the source file and the target file to learn from
@@ -123,7 +123,7 @@ def show(recipe: Path, settings: tuple[str, ...], as_json: bool) -> None:
       regard config show mine.toml model.preset=transformer-tiny
       regard config show runs/demo --json
     """
-    from regard.cli.choosing import chosen_recipe
+    from regard.cli.loading import chosen_recipe
     from regard.config import dump, plain
 
     chosen, _ = chosen_recipe(recipe, settings, None)
@@ -145,7 +145,7 @@ def explain(key: str, as_json: bool) -> None:
     from dataclasses import asdict
 
     from regard.config import plain
-    from regard.jobs import Recipe
+    from regard.tasks import Recipe
 
     if key == "model.preset":
         explain_presets(as_json)
@@ -186,7 +186,7 @@ def explain_presets(as_json: bool) -> None:
 def known_settings(jobs: Sequence[type[Recipe]]) -> list[tuple[Setting, list[str]]]:
     """Every setting of any job once, with the tasks whose recipes have it just so.
 
-    >>> from regard.jobs import TranslateRecipe
+    >>> from regard.tasks import TranslateRecipe
     >>> next((s.default, tasks) for s, tasks in known_settings([TranslateRecipe]) if s.key == "seed")
     (1, ['translate'])
     """
@@ -237,7 +237,7 @@ def schema(task: str | None) -> None:
       regard config schema --task translate | python -m json.tool
     """
     from regard.cli.schema import of_recipe
-    from regard.jobs import Recipe
+    from regard.tasks import Recipe
 
     jobs = Recipe.jobs if task is None else (Recipe.named({"task": {"kind": task}}),)
     found = [of_recipe(job) for job in jobs]

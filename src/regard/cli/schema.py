@@ -63,7 +63,7 @@ def table(cls: Any) -> dict[str, Any]:
 def of_recipe(job: Any) -> dict[str, Any]:
     """The JSON Schema of a job's recipes, with the presets that its models have.
 
-    >>> from regard.jobs import TranslateRecipe
+    >>> from regard.tasks import TranslateRecipe
     >>> of_recipe(TranslateRecipe)["required"]
     ['data', 'model']
     """

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from regard.cli.console import Console
-from regard.cli.manners import polite
+from regard.cli.options import polite
 from regard.errors import ConfigError, InputError
 
 
@@ -36,8 +36,8 @@ def studio(path: Path | None, port: int, no_browser: bool) -> None:
     except ImportError:
         told = 'the studio needs starlette and uvicorn; install them with: pip install "regard[studio]"'
         raise ConfigError(told) from None
-    from regard.data.catalogue import cache_folder
-    from regard.studio.serving import serve
+    from regard.data.download.datasets import cache_folder
+    from regard.studio.server import serve
 
     with suppress(KeyboardInterrupt):  # that is how it ends
         serve(path or Path("runs"), cache_folder() / "studio", port, not no_browser, Console.of_verb().say)

@@ -8,20 +8,20 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from regard import score
-from regard.compare.family import digest
-from regard.compare.lengths import by_length
-from regard.compare.widths import counted
+from regard import metrics
+from regard.compare.by_length import by_length
+from regard.compare.match_parameters import counted
+from regard.compare.recipe import digest
 from regard.errors import ModelError
-from regard.jobs import Answer, Asked, Evaluation, Model
-from regard.jobs.translate import TranslationModel
+from regard.files import cannot_write, read_lines, write_text_atomically
 from regard.look.curves import CurvesView
+from regard.metrics import Paired, Parts, Score
 from regard.models.base import parameters
+from regard.objective import Tell, silent
 from regard.run import Run, load, run_of
-from regard.score import Paired, Parts, Score
-from regard.tasks.base import Tell, silent
+from regard.tasks import Answer, Asked, Evaluation, Model
+from regard.tasks.translate.recipe import TranslationModel
 from regard.train import checkpoint
-from regard.train.durable import cannot_write, read_lines, write_text_atomically
 
 KEPT = "evaluation.json"
 """in a run: what it was scored on and what it said, so that it need not say it again"""
@@ -285,14 +285,14 @@ def _against(row: Row, best: Row | None, found: Mapping[str, Evaluation]) -> Row
     one, own = found[best.name], found[row.name]
     if row.score.name not in ("bleu", "chrf", "ter"):
         a, b, remark = matched(one, own)
-        made = score.paired_parts(a, b, row.score.name, row.score.signature) if a else None
+        made = metrics.paired_parts(a, b, row.score.name, row.score.signature) if a else None
         return replace(row, against_best=made, remark=remark)
     if not own.answers:
         return row
     sides = [[answer.output for answer in evaluation.answers] for evaluation in (one, own)]
     references = [answer.reference for answer in own.answers]
     name: Any = row.score.name
-    made = score.paired(sides[0], sides[1], references, name, lowercase=_lowercase(best))
+    made = metrics.paired(sides[0], sides[1], references, name, lowercase=_lowercase(best))
     return replace(row, against_best=made)
 
 
@@ -317,7 +317,7 @@ def matched(best: Evaluation, own: Evaluation) -> tuple[Parts, Parts, str]:
     if sum(asked[0]) != sum(asked[1]):
         sizes = f"{sum(asked[1]):,} predictions and the best one on {sum(asked[0]):,}"
         return (), (), f"no p-value: it was scored on {sizes}, which are not of one text"
-    a, b = score.shared_parts(best.parts, own.parts)
+    a, b = metrics.shared_parts(best.parts, own.parts)
     told = f"its {own.unit} are not those of the best"
     if len(a) < FEWEST:
         remedy = "train both with one task.window and train.tokens"

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from regard.data.catalogue import Dataset, fetch, find
 from regard.data.cells import Row, comma_rows, position, tab_rows
+from regard.data.download.datasets import Dataset, fetch, find
+from regard.data.download.index import Progress
 from regard.data.lines import read_lines
-from regard.data.partition import split_of
-from regard.data.registry import Progress
+from regard.data.splits import split_of
 from regard.errors import ConfigError, DataError
 
 MOVIES = {"0": "negative", "1": "positive"}

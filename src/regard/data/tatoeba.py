@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from regard.data.catalogue import Dataset, fetch, find
+from regard.data.download.datasets import Dataset, fetch, find
+from regard.data.download.index import Progress
 from regard.data.lines import read_lines
-from regard.data.partition import SPLITS, partition
-from regard.data.registry import Progress
+from regard.data.splits import SPLITS, partition
 from regard.errors import ConfigError, DataError
 
 

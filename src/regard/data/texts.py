@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
-from regard.data.catalogue import PLAYS, Dataset, fetch
+from regard.data.download.datasets import PLAYS, Dataset, fetch
+from regard.data.download.index import Progress
 from regard.data.labelled import MovieReviews
 from regard.data.lines import read_lines
-from regard.data.registry import Progress
 from regard.errors import ConfigError, DataError, InputError
 
 Unit = Literal["file", "line"]

@@ -8,7 +8,7 @@ from regard.decode.constraints import Constrained, Constraints, Unmet
 from regard.decode.ensemble import Ensemble
 from regard.decode.hypothesis import Choice, History, Hypothesis, Strategy, collect
 from regard.decode.loop import decode
-from regard.decode.rules import (
+from regard.decode.processors import (
     Rule,
     banned,
     forced,

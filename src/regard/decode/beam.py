@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.decode.attended import coverage
+from regard.decode.coverage import coverage
 from regard.decode.hypothesis import Choice, History, going_on
-from regard.decode.rules import Rule, allowed
+from regard.decode.processors import Rule, allowed
 from regard.sequence import EOS
 
 Penalty = Callable[[Any], Any]

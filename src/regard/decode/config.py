@@ -14,7 +14,7 @@ from regard.decode.constraints import Constrained, Constraints
 from regard.decode.greedy import screened
 from regard.decode.hypothesis import Hypothesis, Strategy, collect
 from regard.decode.loop import decode
-from regard.decode.rules import Rule, forced, min_length, min_p, no_repeat, repetition, temperature, top_k, top_p
+from regard.decode.processors import Rule, forced, min_length, min_p, no_repeat, repetition, temperature, top_k, top_p
 from regard.decode.sampling import Sampling
 from regard.errors import ConfigError
 from regard.models.base import EncoderDecoder

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regard.decode.beam import Beam, Candidates, best, settle
 from regard.decode.hypothesis import Choice, History
-from regard.decode.rules import allowed
+from regard.decode.processors import allowed
 from regard.errors import DataError
 
 Constraints = Sequence[Sequence[int]]

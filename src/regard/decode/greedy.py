@@ -16,7 +16,7 @@ from regard.decode.hypothesis import Choice, History, Hypothesis, Strategy, coll
 from regard.decode.loop import decode
 from regard.models.base import EncoderDecoder
 from regard.nn.inference import ReadyLinear
-from regard.nn.screen import Screen
+from regard.nn.int8_argmax import Screen
 from regard.sequence import Rows, Tokens
 from regard.trace import tracing
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from regard.decode.attended import Attention
+from regard.decode.coverage import Attention
 from regard.decode.hypothesis import Choice, History, Strategy
 from regard.errors import ConfigError
 from regard.models.base import EncoderDecoder, State

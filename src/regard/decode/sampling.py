@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.decode.hypothesis import Choice, History, going_on
-from regard.decode.rules import Rule, allowed
+from regard.decode.processors import Rule, allowed
 from regard.sequence import EOS
 
 

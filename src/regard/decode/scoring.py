@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.decode.attended import Attention
+from regard.decode.coverage import Attention
 from regard.errors import DataError
 from regard.models.base import EncoderDecoder
 from regard.sequence import Rows, Tokens

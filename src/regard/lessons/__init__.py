@@ -6,8 +6,8 @@ says how far both are apart.
 
 from __future__ import annotations
 
-from regard.lessons.contents import CONTENTS, Entry, plan, teach
-from regard.lessons.lesson import Check, Given, Lesson, Step, Value
-from regard.lessons.plan import Input, Plan
+from regard.lessons.catalogue import CONTENTS, Entry, plan, teach
+from regard.lessons.engine.inputs import Input, Plan
+from regard.lessons.engine.lesson import Check, Given, Lesson, Step, Value
 
 __all__ = ["CONTENTS", "Check", "Entry", "Given", "Input", "Lesson", "Plan", "Step", "Value", "plan", "teach"]

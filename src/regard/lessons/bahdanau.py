@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from regard.lessons.cells import tensor
-from regard.lessons.lesson import Value
-from regard.lessons.page import Page
-from regard.lessons.plan import Input, Plan, Work
+from regard.lessons.engine.builder import Page
+from regard.lessons.engine.inputs import Input, Plan, Work
+from regard.lessons.engine.layers import tensor
+from regard.lessons.engine.lesson import Value
 from regard.nn.alignment import Additive, Alignment
 from regard.sequence import Padded
 from regard.trace import record

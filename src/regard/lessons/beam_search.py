@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import torch
 
 from regard.decode import Beam, Choice, collect, score, wu
-from regard.lessons.lesson import Value
-from regard.lessons.looking import Reader
-from regard.lessons.page import Page
-from regard.lessons.plan import Input, Plan, Work
+from regard.lessons.engine.builder import Page
+from regard.lessons.engine.inputs import Input, Plan, Work
+from regard.lessons.engine.lesson import Value
+from regard.lessons.engine.views import Reader
 from regard.sequence import Tokens
 
 value = Page.value

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from regard.errors import ConfigError
-from regard.lessons.cells import apart
-from regard.lessons.lesson import Value
-from regard.lessons.page import Page
-from regard.lessons.plan import LARGEST, Input, Plan, Work
+from regard.lessons.engine.builder import Page
+from regard.lessons.engine.inputs import LARGEST, Input, Plan, Work
+from regard.lessons.engine.layers import apart
+from regard.lessons.engine.lesson import Value
 from regard.nn.recurrent import Bidirectional
 from regard.sequence import Padded
 

@@ -12,17 +12,17 @@ import torch
 from torch import Tensor
 
 from regard.errors import ConfigError, ModelError
-from regard.jobs.translate import TranslationModel
 from regard.lessons.attention import attended as by_product
 from regard.lessons.bahdanau import attended as by_network
-from regard.lessons.cells import apart, tensor
-from regard.lessons.lesson import Value
-from regard.lessons.page import Page
-from regard.lessons.plan import Input, Plan, Work
-from regard.lessons.trained import trained
-from regard.look.steps import crosses
-from regard.look.views import AttentionView
+from regard.lessons.engine.builder import Page
+from regard.lessons.engine.cached_models import trained
+from regard.lessons.engine.inputs import Input, Plan, Work
+from regard.lessons.engine.layers import apart, tensor
+from regard.lessons.engine.lesson import Value
+from regard.look.attention import AttentionView
+from regard.look.decoding_path import crosses
 from regard.run import load, record
+from regard.tasks.translate.recipe import TranslationModel
 
 value = Page.value
 SOURCE = ["je", "suis", "étudiant", "<EOS>"]

@@ -9,10 +9,10 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from regard.lessons.cells import apart, cell
-from regard.lessons.lesson import Value
-from regard.lessons.page import Page
-from regard.lessons.plan import Input, Plan, Work
+from regard.lessons.engine.builder import Page
+from regard.lessons.engine.inputs import Input, Plan, Work
+from regard.lessons.engine.layers import apart, cell
+from regard.lessons.engine.lesson import Value
 from regard.look.decay import Decay
 from regard.look.gradients import gradients_through_time
 from regard.look.sweeps import forget_sweep, spectral_sweep

@@ -11,15 +11,15 @@ from torch import Tensor
 
 from regard.decode import Beam, collect, score, search
 from regard.errors import ConfigError
-from regard.jobs.translate import TranslationModel
-from regard.lessons.lesson import Value
-from regard.lessons.looking import Reader
-from regard.lessons.page import Page
-from regard.lessons.plan import Input, Plan, Work
+from regard.lessons.engine.builder import Page
+from regard.lessons.engine.cached_models import trained
+from regard.lessons.engine.inputs import Input, Plan, Work
+from regard.lessons.engine.lesson import Value
+from regard.lessons.engine.views import Reader
 from regard.lessons.pronouns import Sentence, sentences
-from regard.lessons.trained import trained
 from regard.run import load
 from regard.sequence import Tokens
+from regard.tasks.translate.recipe import TranslationModel
 from regard.trace import record
 
 value = Page.value

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from regard.lessons.cells import apart, looked, tensor
-from regard.lessons.lesson import Value
-from regard.lessons.page import Page
-from regard.lessons.plan import Input, Plan, Work
+from regard.lessons.engine.builder import Page
+from regard.lessons.engine.inputs import Input, Plan, Work
+from regard.lessons.engine.layers import apart, looked, tensor
+from regard.lessons.engine.lesson import Value
 
 value = Page.value
 READ, SAID = ["je", "suis", "étudiant"], ["<SOS>", "I", "am", "a"]

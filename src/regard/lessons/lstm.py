@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
-from regard.lessons.cells import apart, cell, tensor
-from regard.lessons.lesson import Value
-from regard.lessons.page import Page
-from regard.lessons.plan import Input, Plan, Work
+from regard.lessons.engine.builder import Page
+from regard.lessons.engine.inputs import Input, Plan, Work
+from regard.lessons.engine.layers import apart, cell, tensor
+from regard.lessons.engine.lesson import Value
 from regard.nn.recurrent import LayerState, Recurrent
 from regard.trace import record
 

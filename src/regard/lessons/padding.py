@@ -8,17 +8,17 @@ import torch
 from torch import Tensor
 
 from regard.errors import ConfigError
-from regard.lessons.cells import apart
-from regard.lessons.lesson import Value
-from regard.lessons.page import Page
-from regard.lessons.plan import LARGEST, Input, Plan, Work
+from regard.lessons.engine.builder import Page
+from regard.lessons.engine.inputs import LARGEST, Input, Plan, Work
+from regard.lessons.engine.layers import apart
+from regard.lessons.engine.lesson import Value
 from regard.lessons.proverbs import ENGLISH, SPANISH, WordList
 from regard.models.base import Encoder
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.transformer import TransformerConfig
 from regard.sequence import EOS, SOS, Tokens
 from regard.spaces import Words
-from regard.tasks.translate import tokens_of
+from regard.tasks.translate.prepare import tokens_of
 
 value = Page.value
 WIDTH = 4

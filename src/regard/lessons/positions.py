@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from regard.errors import ConfigError
-from regard.lessons.cells import apart, looked, tensor
-from regard.lessons.lesson import Value
-from regard.lessons.page import Page
-from regard.lessons.plan import Input, Plan, Work
+from regard.lessons.engine.builder import Page
+from regard.lessons.engine.inputs import Input, Plan, Work
+from regard.lessons.engine.layers import apart, looked, tensor
+from regard.lessons.engine.lesson import Value
 from regard.nn.positions import Sinusoids
 
 value = Page.value

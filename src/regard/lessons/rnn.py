@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import nn
 
-from regard.lessons.cells import cell, linear, tensor
-from regard.lessons.lesson import Value
-from regard.lessons.page import Page
-from regard.lessons.plan import Input, Plan, Work
+from regard.lessons.engine.builder import Page
+from regard.lessons.engine.inputs import Input, Plan, Work
+from regard.lessons.engine.layers import cell, linear, tensor
+from regard.lessons.engine.lesson import Value
 from regard.models.base import parameters
 
 value = Page.value

@@ -11,15 +11,15 @@ from torch import Tensor
 
 from regard.decode import Beam, decode, score
 from regard.errors import ConfigError
-from regard.lessons.lesson import Value
-from regard.lessons.page import Page
-from regard.lessons.plan import Input, Plan, Work
+from regard.lessons.engine.builder import Page
+from regard.lessons.engine.inputs import Input, Plan, Work
+from regard.lessons.engine.lesson import Value
 from regard.lessons.proverbs import ENGLISH, SPANISH, WordList
 from regard.models.base import Encoder, EncoderDecoder
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.sequence import EOS, SOS, Memory, Tokens
 from regard.spaces import Words
-from regard.tasks.translate import tokens_of
+from regard.tasks.translate.prepare import tokens_of
 from regard.trace import record
 
 value = Page.value

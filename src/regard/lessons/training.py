@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.errors import ConfigError
-from regard.lessons.lesson import Value
-from regard.lessons.page import Page
-from regard.lessons.plan import LARGEST, Input, Plan, Work
+from regard.lessons.engine.builder import Page
+from regard.lessons.engine.inputs import LARGEST, Input, Plan, Work
+from regard.lessons.engine.lesson import Value
 from regard.lessons.proverbs import SPECIAL, WordList
 from regard.models.transformer import TransformerConfig
 from regard.sequence import EOS, SOS, Tokens

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from regard.decode import Beam, score
-from regard.lessons.lesson import Value
-from regard.lessons.looking import Reader
-from regard.lessons.page import Page
-from regard.lessons.plan import Input, Plan, Work
+from regard.lessons.engine.builder import Page
+from regard.lessons.engine.inputs import Input, Plan, Work
+from regard.lessons.engine.lesson import Value
+from regard.lessons.engine.views import Reader
 from regard.models.transformer import TransformerEncoder
 from regard.sequence import Tokens
 from regard.trace import Trace

@@ -1,15 +1,15 @@
 """Looking at what was recorded: a trace becomes plain data, a heat map in the terminal, an SVG, a file."""
 
-from regard.look.coloured import ColouredText
+from regard.look.attention import AttentionGrid, AttentionView
 from regard.look.decay import Decay, DecayView
 from regard.look.gradients import GradientsView, gradients_through_time
-from regard.look.reading import Reading
+from regard.look.highlighted_text import ColouredText
 from regard.look.recording import Recording, Seen
 from regard.look.saliency import Saliency
 from regard.look.states import StatesView
 from regard.look.sweeps import forget_sweep, spectral_sweep
+from regard.look.teacher_forcing import Reading
 from regard.look.tokens import shown
-from regard.look.views import AttentionGrid, AttentionView
 
 __all__ = [
     "AttentionGrid",

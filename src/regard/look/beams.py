@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from regard.look.steps import Spell, passes, plain, sources, spelt
+from regard.look.decoding_path import Spell, passes, plain, sources, spelt
 from regard.look.tokens import shown
 from regard.trace import Record
 

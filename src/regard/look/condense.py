@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.look.decoding_path import ANSWER, Spell, crosses, passes, plain, reader, side, spelt, trimmed
 from regard.look.states import backwards, begins
-from regard.look.steps import ANSWER, Spell, crosses, passes, plain, reader, side, spelt, trimmed
 from regard.trace import Record
 
 Path = Sequence[tuple[Record, int]]

@@ -11,8 +11,8 @@ from rich.cells import cell_len
 
 from regard.look import terminal
 from regard.look.chart import Curve, Linear, Logarithmic, chart
+from regard.look.color_scales import Powers
 from regard.look.matrix import Matrix
-from regard.look.scales import Powers
 from regard.look.terminal import Colour
 from regard.look.tokens import cut, visible
 

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError, DataError
-from regard.look import states, steps, svg, terminal
+from regard.look import decoding_path, states, svg, terminal
+from regard.look.color_scales import Powers
 from regard.look.decay import Decay
 from regard.look.matrix import Matrix
-from regard.look.scales import Powers
 from regard.look.terminal import Colour
 from regard.sequence import Padded, Tokens
 from regard.spaces import Space
@@ -145,7 +145,7 @@ def gradients_through_time(
         records = [r for r in trace.records if r.name == chosen]
         norms = _mean(row_gradients(torch.stack(losses), records))
     begins, backwards = states.begins(records[0]), states.backwards(records[0])
-    side = "start" if begins else steps.reader(records[0])
+    side = "start" if begins else decoding_path.reader(records[0])
     columns = [states.START] if begins else _labels(words, side, norms.shape[1])
     rows = _labels(words, "target", norms.shape[0] + 1)[1:] if words else _labels(None, "target", norms.shape[0])
     return GradientsView(

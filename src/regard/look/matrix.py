@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regard.look.scales import Scale, Share
+from regard.look.color_scales import Scale, Share
 from regard.look.tokens import shown
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from regard.errors import ConfigError, ModelError
-from regard.look import archive, condense, header, html, states, steps
+from regard.look import condense, decoding_path, html, states, trace_file, trace_header
+from regard.look.attention import AttentionGrid, AttentionView
 from regard.look.states import StatesView
 from regard.look.terminal import Colour
 from regard.look.tokens import visible
-from regard.look.views import AttentionGrid, AttentionView
 from regard.trace import Record, Trace
 
 
@@ -83,20 +83,20 @@ class Recording:
         that led to the ids `said`, such as the second best answer.
         """
         chosen = self._choose(name, layer)
-        found, source = steps.sentence(chosen, self.records, row)
+        found, source = decoding_path.sentence(chosen, self.records, row)
         path = found.path(source, said)
-        weights = steps.joined(path)
+        weights = decoding_path.joined(path)
         heads = len(weights)
         if head is not None and not 0 <= head < heads:
             there = f"the heads 0 to {heads - 1}" if heads > 1 else "one head, 0"
             raise ConfigError(f"head: {chosen} has {there}, got {head}")
         shown = weights.mean(0, dtype=np.float64) if head is None and heads > 1 else weights[head or 0]
-        rows, columns = self._labels(path, steps.told(found, source, said, self.spell), shown)
+        rows, columns = self._labels(path, decoding_path.told(found, source, said, self.spell), shown)
         record = path[0][0]
-        other = steps.reader(record)
-        sides = (other, steps.side(record, "key") or ("source" if steps.crosses(record) else other))
+        other = decoding_path.reader(record)
+        sides = (other, decoding_path.side(record, "key") or ("source" if decoding_path.crosses(record) else other))
         return AttentionView(
-            chosen, shown[: len(rows), : len(columns)], rows, columns, heads, head, steps.layer(chosen), sides
+            chosen, shown[: len(rows), : len(columns)], rows, columns, heads, head, decoding_path.layer(chosen), sides
         )
 
     def heads(self, name: str | None = None, layer: int | None = None, row: int = 0) -> AttentionGrid:
@@ -129,7 +129,7 @@ class Recording:
 
     def header(self, whole: Recording | None = None) -> dict[str, Any]:
         """Of a condensed recording all that is small, as JSON; `whole` has the hypotheses that were left behind too."""
-        return header.header(self.records, (whole or self).records, self.spell)
+        return trace_header.header(self.records, (whole or self).records, self.spell)
 
     def html(self, told: Mapping[str, Any] | None = None, opened: str = "", room: int = html.ROOM) -> str:
         """The studio's page of the first sentence as one HTML text that needs no server.
@@ -151,18 +151,18 @@ class Recording:
 
     def save(self, path: Path | str) -> None:
         """Write everything into one .safetensors file that needs no model to be read."""
-        archive.write(Path(path), self.records, self.spell)
+        trace_file.write(Path(path), self.records, self.spell)
 
     @classmethod
     def load(cls, path: Path | str) -> Recording:
         """Open what save() wrote."""
-        records, tokens = archive.read(Path(path))
+        records, tokens = trace_file.read(Path(path))
         # bound now: each side has a table of its own
         spell = {side: (lambda i, table=table: table.get(i, str(i))) for side, table in tokens.items()}
         return cls(Trace(records=records), spell)
 
     def _choose(self, pattern: str | None, layer: int | None) -> str:
-        kinds = {r.name: steps.crosses(r) for r in self.records if _is_attention(r)}
+        kinds = {r.name: decoding_path.crosses(r) for r in self.records if _is_attention(r)}
         if not self.records:
             raise ModelError("nothing was recorded; did the model read something inside the block?")
         if not kinds:
@@ -179,20 +179,23 @@ class Recording:
             raise ConfigError(f"name: no attention is called {pattern!r}; there are {', '.join(kinds)}")
         if layer is None or layer == -1:
             return fitting[-1]
-        return steps.numbered({steps.layer(name): name for name in fitting}, layer, "that attention")
+        return decoding_path.numbered({decoding_path.layer(name): name for name in fitting}, layer, "that attention")
 
     def _labels(
         self, path: list[tuple[Record, int]], said: list[str] | None, weights: np.ndarray
     ) -> tuple[list[str], list[str]]:
         record, at = path[0]
-        rows, columns = (steps.words(record, axis, at, self.spell) for axis in ("query", "key"))
+        rows, columns = (decoding_path.words(record, axis, at, self.spell) for axis in ("query", "key"))
         alone = "query" not in record.axes  # one record a position: whose query it is says the scene
-        rows = steps.read_words(record, at, self.spell) if alone else rows
+        rows = decoding_path.read_words(record, at, self.spell) if alone else rows
         # the prompt, then what was said
-        if said is not None and (steps.reader(record) if alone else steps.side(record, "query")) == "target":
+        if (
+            said is not None
+            and (decoding_path.reader(record) if alone else decoding_path.side(record, "query")) == "target"
+        ):
             read = (rows or []) + said
             rows = read[1:] if rows else read
-            if not steps.crosses(record):
+            if not decoding_path.crosses(record):
                 rows = columns = read[: len(weights)]
             rows = rows + ["…"] * (len(weights) - len(rows))
         looking = weights if not rows else weights[: len(rows)]  # what follows the last word is padding that looks

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.look import svg, terminal
-from regard.look.coloured import ColouredText
+from regard.look.color_scales import Signed
+from regard.look.highlighted_text import ColouredText
 from regard.look.matrix import Matrix
-from regard.look.scales import Signed
 from regard.look.terminal import Colour
 from regard.look.tokens import WORD_START
 from regard.sequence import Tokens

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from regard.errors import ConfigError, ModelError
-from regard.look import steps, svg, terminal
-from regard.look.coloured import ColouredText
+from regard.look import decoding_path, svg, terminal
+from regard.look.color_scales import Scale, Share, Signed
+from regard.look.highlighted_text import ColouredText
 from regard.look.matrix import Matrix
-from regard.look.scales import Scale, Share, Signed
 from regard.look.terminal import Colour
 from regard.trace import Record
 
@@ -131,7 +131,7 @@ class StatesView:
 
 def view(
     records: Sequence[Record],
-    spell: steps.Spell,
+    spell: decoding_path.Spell,
     which: tuple[str | None, int | None],
     units: Sequence[int] | None,
     where: tuple[int, Sequence[int] | None],
@@ -143,18 +143,18 @@ def view(
     array([[0.5]], dtype=float32)
     """
     name, gate = choose(records, *which)
-    found, source = steps.sentence(name, records, where[0])
+    found, source = decoding_path.sentence(name, records, where[0])
     path = found.path(source, where[1])
     values, record = _joined(path, gate), path[0][0]
-    tokens = _tokens(path[0], steps.told(found, source, where[1], spell), len(values), spell)
+    tokens = _tokens(path[0], decoding_path.told(found, source, where[1], spell), len(values), spell)
     values = _in_order(values[: len(tokens)], record)
     chosen = moving(values) if units is None else _checked(units, values.shape[1], name)
     signed = bool((values < 0).any()) or gate is None
     largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
     reach = 1.0 if gate is not None or 0.5 < largest <= 1 else largest
     return StatesView(
-        name, values[:, chosen], tokens, chosen, values.shape[1], reach, gate, steps.layer(name),
-        steps.reader(record), signed,
+        name, values[:, chosen], tokens, chosen, values.shape[1], reach, gate, decoding_path.layer(name),
+        decoding_path.reader(record), signed,
     )  # fmt: skip
 
 
@@ -183,7 +183,7 @@ def choose(
         )
     if pattern is None:
         whole = [name for name, (_, gate) in found.items() if gate is None]
-        read = [name for name in whole if steps.reader(found[name][0]) == reader]
+        read = [name for name in whole if decoding_path.reader(found[name][0]) == reader]
         fitting = preferred(read) or preferred(whole)
     else:
         fits = [n for n in found if fnmatch.fnmatchcase(n, pattern) or n.rpartition(".")[2] == pattern]
@@ -191,12 +191,12 @@ def choose(
     if not fitting:
         raise ConfigError(f"name: no state and no gate is called {pattern!r}; there are {', '.join(found)}")
     fitting = [name for name in fitting if not begins(found[name][0])] or fitting
-    nearer = [name for name in fitting if steps.reader(found[name][0]) == reader] or fitting
-    number = steps.layer(nearer[unless if layer is None else -1]) if layer is None or layer == -1 else layer
+    nearer = [name for name in fitting if decoding_path.reader(found[name][0]) == reader] or fitting
+    number = decoding_path.layer(nearer[unless if layer is None else -1]) if layer is None or layer == -1 else layer
     numbered: dict[int | None, str] = {}
     for name in (*nearer, *fitting):
-        numbered.setdefault(steps.layer(name), name)  # of two directions the one that reads onward is first
-    record, gate = found[steps.numbered(numbered, number, "those states")]
+        numbered.setdefault(decoding_path.layer(name), name)  # of two directions the one that reads onward is first
+    record, gate = found[decoding_path.numbered(numbered, number, "those states")]
     return record.name, gate
 
 
@@ -269,17 +269,17 @@ def _joined(path: Sequence[tuple[Record, int]], gate: str | None) -> np.ndarray:
             axes.remove("gate")
         tensor = tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
         numbers = tensor.reshape(-1, tensor.shape[-1]).numpy()
-        parts.append(numbers[: steps.prompt_length(record, row) if {"position", "query"} & set(axes) else None])
+        parts.append(numbers[: decoding_path.prompt_length(record, row) if {"position", "query"} & set(axes) else None])
     return np.concatenate(parts)
 
 
-def _tokens(first: tuple[Record, int], said: list[str] | None, length: int, spell: steps.Spell) -> list[str]:
+def _tokens(first: tuple[Record, int], said: list[str] | None, length: int, spell: decoding_path.Spell) -> list[str]:
     """The tokens that were read: the words given, or the prompt and what was said; numbers where nobody knows."""
     record, row = first
     if begins(record):
         return [START]
-    read = steps.read_words(record, row, spell)
-    if said is not None and steps.reader(record) == "target":
+    read = decoding_path.read_words(record, row, spell)
+    if said is not None and decoding_path.reader(record) == "target":
         read = [*(read or []), *said][:length]
     if read is None:
         return [str(i + 1) for i in range(length)]

@@ -14,9 +14,9 @@ from xml.sax.saxutils import escape
 
 from rich.cells import cell_len
 
+from regard.look.color_scales import Scale
+from regard.look.colormaps import DARK, LIGHT, SIGNS, on_page
 from regard.look.matrix import Matrix
-from regard.look.ramps import DARK, LIGHT, SIGNS, on_page
-from regard.look.scales import Scale
 from regard.look.tokens import cut, isolated, right_to_left, shown, visible
 
 SIDES = {"source": ("#0F6E84", "#5CC8DE"), "target": ("#8A5A00", "#E3B35A")}
@@ -241,7 +241,7 @@ def _cells(plan: Plan) -> list[str]:
 def legend(scale: Scale, low: float, high: float, x: float, y: float) -> list[str]:
     """A scale's colours, what its ends stand for, and the smallest and the largest number.
 
-    >>> from regard.look.scales import Share
+    >>> from regard.look.color_scales import Share
     >>> len(legend(Share(1.0), 0.1, 0.9, 0, 0))
     19
     """

@@ -11,9 +11,9 @@ from typing import Literal
 
 from rich.cells import cell_len
 
+from regard.look.color_scales import Ramp, Scale
+from regard.look.colormaps import in_terminal
 from regard.look.matrix import Matrix
-from regard.look.ramps import in_terminal
-from regard.look.scales import Ramp, Scale
 from regard.look.tokens import cut, isolated, shown, visible
 
 Colour = Literal["none", "256", "24-bit"]

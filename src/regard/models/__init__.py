@@ -8,10 +8,10 @@ import torch
 
 from regard.models.base import parameters
 from regard.models.convolution import ConvolutionConfig
+from regard.models.encoder_decoder import MixedConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.gpt import GPTConfig
 from regard.models.luong import LuongConfig
-from regard.models.mixed import MixedConfig
 from regard.models.mlp import MLPConfig
 from regard.models.recurrent import RecurrentConfig
 from regard.models.rnnlm import RNNLMConfig

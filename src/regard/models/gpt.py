@@ -16,7 +16,7 @@ from regard.errors import ConfigError
 from regard.models.base import Decoder, EncoderDecoder, Layer, Nothing, State
 from regard.nn.attention import KeysValues, SelfAttention, Sight
 from regard.nn.feedforward import GELUFeedForward
-from regard.nn.past import Past
+from regard.nn.kv_cache import Past
 from regard.nn.positions import LearnedPositions
 from regard.sequence import Memory, Tokens
 from regard.spaces import Space

@@ -22,7 +22,7 @@ from regard.models.recurrent import unpacked
 from regard.nn.alignment import Additive, Alignment, Annotations, mix
 from regard.nn.bridge import Bridge, begin, summary_width
 from regard.nn.recurrent import Bidirectional, unit_words
-from regard.nn.searching import search
+from regard.nn.rnnsearch_loop import search
 from regard.sequence import Memory, Rows, Tokens
 from regard.spaces import Readable, Space
 from regard.trace import scene, tap, tracing

@@ -19,7 +19,7 @@ from regard.errors import ConfigError
 from regard.models.base import Decoder, Encoder, EncoderDecoder, Layer, Scope, State
 from regard.nn.attention import CrossAttention, KeysValues, SelfAttention, Sight, together
 from regard.nn.feedforward import FeedForward
-from regard.nn.past import Past
+from regard.nn.kv_cache import Past
 from regard.nn.positions import LearnedPositions, Positions, Sinusoids
 from regard.sequence import Memory, Padded, Rows, Tokens
 from regard.spaces import Readable, Space

@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.nn.int8_argmax import Screen
 from regard.nn.positions import Sinusoids
-from regard.nn.screen import Screen
 
 M = TypeVar("M", bound=nn.Module)
 SMALL = 2**18

@@ -19,11 +19,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from regard.errors import RegardError
-from regard.studio import endpoints, runs, teach, wordpoints
-from regard.studio.asked import Asked
+from regard.studio import embeddings_api, endpoints, lessons_api, runs
+from regard.studio.errors import Refusal
 from regard.studio.guard import Guard
-from regard.studio.refusal import Refusal
-from regard.studio.work import Studio
+from regard.studio.request import Asked
+from regard.studio.service import Studio
 
 BODY = 64 * 1024
 """bytes of the largest request"""
@@ -35,7 +35,7 @@ Endpoint = Callable[[Studio, Asked], Response]
 
 def build(studio: Studio) -> Starlette:
     """The application."""
-    pages, teaching, points = page_files(), teach.Teaching(), wordpoints.WordPoints()
+    pages, teaching, points = page_files(), lessons_api.Teaching(), embeddings_api.WordPoints()
 
     def page(studio: Studio, asked: Asked) -> Response:
         name = asked.path.get("name", "index.html")
@@ -55,7 +55,7 @@ def build(studio: Studio) -> Starlette:
         ("/api/v1/runs/{model}/control", "POST", runs.ask_run),
         ("/api/v1/runs/{model}/probe/{step}", "GET", runs.show_probe),
         ("/api/v1/runs/{model}/probe/{step}/tensors/{tensor}", "GET", runs.send_probe),
-        ("/api/v1/lessons", "GET", teach.list_lessons),
+        ("/api/v1/lessons", "GET", lessons_api.list_lessons),
         ("/api/v1/lessons/{lesson}", "GET", teaching.show),
         ("/api/v1/lessons/{lesson}", "POST", teaching.show),
         ("/api/v1/embeddings/{model}/neighbors", "GET", points.show_neighbours),

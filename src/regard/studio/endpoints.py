@@ -8,11 +8,11 @@ from typing import Any
 
 from starlette.responses import FileResponse, JSONResponse, Response
 
-from regard.studio import exports, whatif
-from regard.studio.asked import Asked
-from regard.studio.refusal import Refusal
+from regard.studio import exports, interventions
+from regard.studio.errors import Refusal
+from regard.studio.request import Asked
+from regard.studio.service import BEAM, Studio, Wish
 from regard.studio.slices import cut, raw
-from regard.studio.work import BEAM, Studio, Wish
 from regard.trace import Record
 
 
@@ -53,7 +53,7 @@ def make_trace(studio: Studio, asked: Asked) -> Response:
 
 def fork_trace(studio: Studio, asked: Asked) -> Response:
     """The same pass with something changed."""
-    change = whatif.read(asked.given("change", dict))
+    change = interventions.read(asked.given("change", dict))
     return JSONResponse(dict(studio.fork(asked.path["trace"], change).header), 201)
 
 

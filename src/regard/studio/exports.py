@@ -15,9 +15,9 @@ import numpy as np
 
 from regard.errors import RegardError
 from regard.look import Recording, Saliency, html
-from regard.look.header import sides as sides_of
-from regard.look.picture import png
-from regard.studio.refusal import Refusal
+from regard.look.png import png
+from regard.look.trace_header import sides as sides_of
+from regard.studio.errors import Refusal
 from regard.studio.slices import cut
 from regard.trace import Record
 
@@ -43,7 +43,7 @@ def tensor_of(recording: Recording, name: str) -> Record:
     >>> from regard.trace import Trace
     >>> tensor_of(Recording(Trace()), "x")
     Traceback (most recent call last):
-    regard.studio.refusal.Refusal: this trace has no tensor called 'x'
+    regard.studio.errors.Refusal: this trace has no tensor called 'x'
     """
     found = [record for record in recording.records if record.name == name]
     if not found:

@@ -8,7 +8,7 @@ import re
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from regard.studio.refusal import Refusal
+from regard.studio.errors import Refusal
 
 HOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?")
 POLICY = "; ".join(

@@ -9,13 +9,13 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from regard.errors import RegardError
 from regard.look import Recording
-from regard.studio import live, probing, progress
-from regard.studio.asked import Asked
+from regard.studio import events_api, progress
 from regard.studio.endpoints import numbers
+from regard.studio.errors import Refusal
 from regard.studio.exports import tensor_of
-from regard.studio.refusal import Refusal
-from regard.studio.work import Studio
-from regard.train import control
+from regard.studio.request import Asked
+from regard.studio.service import Studio
+from regard.train import control, probe
 
 
 def show_progress(studio: Studio, asked: Asked) -> Response:
@@ -23,14 +23,14 @@ def show_progress(studio: Studio, asked: Asked) -> Response:
     entry = studio.library.entry(asked.path["model"])
     told = progress.metrics(entry.path, asked.query.get("version", ""), asked.whole("since", 0))
     more = {"name": entry.name, "samples": progress.samples(entry.path), "asked": control.pending(entry.path)}
-    return JSONResponse(told | more | {"silent": progress.silent(entry.path), "probe": live.probes(entry.path)})
+    return JSONResponse(told | more | {"silent": progress.silent(entry.path), "probe": events_api.probes(entry.path)})
 
 
 def send_events(studio: Studio, asked: Asked) -> Response:
     """The same as it happens, from the last event that somebody has seen, or from a place that an answer named."""
     entry = studio.library.entry(asked.path["model"])
-    watch = live.Watch(entry.path, asked.after or asked.query.get("place", ""))
-    return StreamingResponse(live.stream(watch, studio.ending), media_type="text/event-stream")
+    watch = events_api.Watch(entry.path, asked.after or asked.query.get("place", ""))
+    return StreamingResponse(events_api.stream(watch, studio.ending), media_type="text/event-stream")
 
 
 def ask_run(studio: Studio, asked: Asked) -> Response:
@@ -60,15 +60,15 @@ def probed(studio: Studio, asked: Asked) -> Recording:
     """What was seen at a step; only steps that are listed are ever looked for."""
     run, text = studio.library.entry(asked.path["model"]).path, asked.path["step"]
     step = int(text) if text.isdecimal() and len(text) < 16 else -1
-    if step not in probing.steps(run):
+    if step not in probe.steps(run):
         raise Refusal(404, "unknown-step", "nothing was kept at this step", "choose another step")
-    file = probing.place(run, step)
+    file = probe.place(run, step)
     try:
         return _read(file, file.stat().st_mtime_ns)
     except (RegardError, OSError) as error:
         raise Refusal(410, "damaged-probe", f"it cannot be read: {error}", "choose another step") from None
 
 
-@lru_cache(maxsize=probing.KEPT)
+@lru_cache(maxsize=probe.KEPT)
 def _read(file: Path, changed: int) -> Recording:
     return Recording.load(file)

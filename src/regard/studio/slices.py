@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from torch import Tensor
 
-from regard.studio.refusal import Refusal
+from regard.studio.errors import Refusal
 
 PART = re.compile(r"([a-z_]{1,40}):(\d{1,9})(?:-(\d{1,9}))?")
 MOST = 16_000_000

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
+from regard.distributed import World
+from regard.objective import Batch
 from regard.sequence import EOS, SOS, Tokens
-from regard.tasks.base import Batch
-from regard.world import World
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regard.text.dropout import Dropout
+from regard.text.bpe_dropout import Dropout
 from regard.text.kinds import TokenizerConfig
 from regard.text.tokenizer import Encoded, Tokenizer
 

@@ -4,7 +4,7 @@ model.safetensors, and more groups of tensors if a run has them: optimizer, ema,
 state.json     where the run was: data position, schedule, best score; which regard wrote it
 manifest.json  the size and SHA-256 of the others, and which names are one weight (manifest.py)
 
-How it reaches its place without ever endangering the one before it is told in commit.py.
+How it reaches its place without ever endangering the one before it is told in checkpoint_store.py.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from torch import Tensor
 
 import regard
 from regard.errors import ConfigError, ModelError
-from regard.train import commit, manifest
-from regard.train.durable import cannot_write, write_file
+from regard.files import cannot_write, write_file
+from regard.train import checkpoint_store, manifest
 from regard.train.manifest import Manifest
 from regard.train.weights import mean, read_tensors, ties, write_tensors
 
@@ -120,14 +120,14 @@ def save(
         write_file(folder / manifest.NAME, [Manifest(step, files, tied).render()])
 
     try:
-        path = commit.commit(run, step, write)
-        commit.point(run, "last", path)
+        path = checkpoint_store.commit(run, step, write)
+        checkpoint_store.point(run, "last", path)
         if best:
-            commit.point(run, "best", path)
-        commit.prune(run, keep, spare)
+            checkpoint_store.point(run, "best", path)
+        checkpoint_store.prune(run, keep, spare)
     except OSError as error:
         needed = len(text) + sum(_bytes(group) for group in tensors.values())
-        raise cannot_write(run / commit.FOLDER / f"{step:08}", needed, error) from error
+        raise cannot_write(run / checkpoint_store.FOLDER / f"{step:08}", needed, error) from error
     return path
 
 
@@ -190,7 +190,7 @@ def newest(run: Path) -> Found:
 def _newest(run: Path) -> tuple[Found, bool]:
     refused: list[str] = []
     vanished = False
-    for path in commit.candidates(run):
+    for path in checkpoint_store.candidates(run):
         try:
             return Found(read(path), tuple(refused)), False
         except ModelError as error:
@@ -208,7 +208,7 @@ def best(run: Path) -> Checkpoint | None:
     True
     """
     try:
-        path = commit.target(run, "best")
+        path = checkpoint_store.target(run, "best")
     except OSError as error:
         raise manifest.cannot_read(run, error) from error
     return None if path is None else read(path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, get_args
 
-from regard.train.durable import write_text_atomically
+from regard.files import write_text_atomically
 
 FILE = "control"
 Request = Literal["save", "stop"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import ConfigError
-from regard.train.durable import append_line, cannot_write, write_text_atomically
+from regard.files import append_line, cannot_write, write_text_atomically
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import ModelError
-from regard.train.durable import Written
+from regard.files import Written
 
 FORMAT = 1
 """The version of the checkpoint directory that this regard writes and reads."""
@@ -161,7 +161,7 @@ def verify_file(path: Path, expected: Written) -> None:
     """The slow half of verify: the bytes of one file are those that were written.
 
     >>> import tempfile
-    >>> from regard.train.durable import write_file
+    >>> from regard.files import write_file
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "state.json"
     ...     verify_file(path, write_file(path, [b"{}"]))

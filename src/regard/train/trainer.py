@@ -21,22 +21,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.distributed import World
 from regard.errors import Diverged, Interrupted, ModelError, RegardError, Terminated
+from regard.metrics.score import FALLING
 from regard.models.base import parameters
-from regard.score.score import FALLING
-from regard.tasks.base import Batch, Feed, Objective
-from regard.train import carry, checkpoint, commit
-from regard.train.compiling import compile_layers
+from regard.objective import Batch, Feed, Objective
+from regard.train import bptt_state, checkpoint, checkpoint_store
+from regard.train.compile import compile_layers
+from regard.train.config import TrainConfig
 from regard.train.control import BITS, REQUESTS, Control, Request
 from regard.train.events import Began, Ended, Event, Listener, Saved, Skipped, Stepped, Validated
-from regard.train.guard import Signals, culprit
+from regard.train.nan_guard import Signals, culprit
 from regard.train.optim import Flat, optimizer_tensors, restore_optimizer
 from regard.train.parallel import steady_memory
 from regard.train.precision import Precision
 from regard.train.schedule import drops
-from regard.train.settings import TrainConfig
 from regard.train.weights import load_weights, weights
-from regard.world import World
 
 Validate = Callable[[], tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]]
 """Scores of the model as it is now, and sample outputs."""
@@ -89,7 +89,7 @@ def train(
     >>> import tempfile
     >>> from regard.models.seq2seq import Seq2SeqConfig
     >>> from regard.spaces import Words
-    >>> from regard.tasks.base import Continue
+    >>> from regard.objective import Continue
     >>> from regard.tasks.copying import Copying
     >>> model = Seq2SeqConfig(layers=1, width=8).build(Words(8), Words(8))
     >>> with tempfile.TemporaryDirectory() as run:
@@ -262,7 +262,7 @@ class Trainer:
 
     def save(self, best: bool = False) -> None:
         """Commit a checkpoint; the leader writes, the others hold the same but for their carry."""
-        carried = carry.gather(self.carry, self.world)
+        carried = bptt_state.gather(self.carry, self.world)
         if not self.world.leads:
             return
         groups: dict[str, Mapping[str, Tensor]] = {"optimizer": optimizer_tensors(self.optimizer)}
@@ -298,8 +298,8 @@ class Trainer:
         if not self.config.minutes:  # minutes were turned into steps once; the others may have been changed
             progress.steps = self.planned()
         if "carry" in found.groups:
-            mine = carry.of_rank(found.tensors("carry"), self.world.rank)
-            self.carry = carry.unpack(mine, self.carry_after(progress.position))
+            mine = bptt_state.of_rank(found.tensors("carry"), self.world.rank)
+            self.carry = bptt_state.unpack(mine, self.carry_after(progress.position))
         return progress
 
     @torch.no_grad()
@@ -341,7 +341,7 @@ def resumable(run: Path, world: World) -> checkpoint.Found:
     if found.refused and found.checkpoint is None:
         raise ModelError(f"{found.refused[0]}; no checkpoint of {run} is whole, start anew with --fresh")
     if found.refused and found.checkpoint and world.leads:
-        commit.discard_after(run, found.checkpoint.step)
+        checkpoint_store.discard_after(run, found.checkpoint.step)
     world.any(0)  # nobody reads on while the leader tidies up
     return found
 
@@ -352,7 +352,7 @@ def surprise(objective: Objective, feed: Feed, world: World) -> Mapping[str, flo
 
     >>> from regard.models.seq2seq import Seq2SeqConfig
     >>> from regard.spaces import Words
-    >>> from regard.tasks.base import Continue
+    >>> from regard.objective import Continue
     >>> from regard.tasks.copying import Copying
     >>> model = Seq2SeqConfig(layers=1, width=8).build(Words(8), Words(8))
     >>> sorted(surprise(Objective(model, Continue(Words(8))).eval(), Copying(), World()))

@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from regard.errors import ModelError
-from regard.train.durable import Written, write_file
+from regard.files import Written, write_file
 
 DTYPES = {
     torch.float64: "F64",

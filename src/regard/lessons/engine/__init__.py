@@ -1,0 +1,1 @@
+"""What all lessons share: inputs, steps, formulas, terminal output, trained models."""

@@ -1,0 +1,1 @@
+"""Language modeling: text or number sequences, and sampling from them."""

@@ -1,0 +1,1 @@
+"""Sequence labeling: one tag, number or angle per token."""

@@ -1,0 +1,1 @@
+"""Translation: sentence pairs in, a translator out."""

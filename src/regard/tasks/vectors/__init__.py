@@ -1,0 +1,1 @@
+"""Word vectors: skip-gram and CBOW with negative sampling."""

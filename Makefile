@@ -2,19 +2,26 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# Two workers with one thread each: tests are many and small.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadgroup
+# Two workers with one thread each: tests are many and small. Each starts with one half of them, in the order of
+# tests/conftest.py, so that a fixture is seldom made by both.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 # What the studio's page is tested with, by Debian's names.
 BROWSER := chromium fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji
 # One minor release: a newer one may know more faults.
 AXE := axe-core@4.14
+# Files that prettier formats, by .prettierrc.json.
+PAGE := "src/regard/look/page/**/*.{js,css}"
 
-.PHONY: setup check test browser page axe demo bench clean
+.DEFAULT_GOAL := help
+.PHONY: help setup check test browser page axe fix coverage docs demo bench build release clean
+
+help:                                      ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.user                       ## the package and nothing else
 
-check: $(VENV)/.test                       ## the fast suite: style, types, every test that is not slow
+check: $(VENV)/.test page                  ## the fast suite: style, types, every test that is not slow
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -26,7 +33,7 @@ test: $(VENV)/.test browser page axe       ## all of it
 	$(BIN)/mypy
 	$(PYTEST)
 
-browser:                                   ## a browser for the tests of the studio, fetched where that is possible
+browser:                                   ## installs a browser for the studio's tests where that is possible
 	@found=$$REGARD_BROWSER; for name in chromium chromium-browser google-chrome; do \
 		found=$${found:-$$(command -v $$name)}; done; \
 	if [ -z "$$found" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -34,24 +41,55 @@ browser:                                   ## a browser for the tests of the stu
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 			apt-get install -y -qq --no-install-recommends $(BROWSER) >/dev/null; \
 	elif [ -z "$$found" ]; then \
-		echo "no Chromium: the studio's browser tests are left out; install $(BROWSER), or set REGARD_BROWSER"; fi
+		echo "no Chromium: the studio's browser tests are skipped; install $(BROWSER), or set REGARD_BROWSER"; fi
 
-page:                                      ## the types of the page's modules; wants npx, and CI insists on it
-	@if command -v npx >/dev/null; then npx --yes -p typescript@5 tsc -p tests/studio; \
-	elif [ -n "$$CI" ]; then echo "npx is missing: the page's types cannot be checked"; exit 1; \
-	else echo "no npx: the types of the studio's page are not checked"; fi
+page:                                      ## types and format of the page's modules; needs npx, and CI requires it
+	@if command -v npx >/dev/null; then npx --yes -p typescript@5 tsc -p tests/studio && \
+		npx --yes prettier@3 --check --log-level warn $(PAGE); \
+	elif [ -n "$$CI" ]; then echo "npx is missing: the page's types and format cannot be checked"; exit 1; \
+	else echo "no npx: the types and the format of the page are not checked"; fi
 
-axe: $(VENV)/.test                         ## what judges whether everyone can use the page; wants npm, and CI insists on it
+axe: $(VENV)/.test                         ## axe, which checks the page for accessibility; needs npm, and CI requires it
 	@if [ -f $(VENV)/axe/node_modules/axe-core/axe.min.js ]; then :; \
 	elif npm install --silent --no-save --no-audit --no-fund --prefix $(VENV)/axe $(AXE) 2>/dev/null; then :; \
-	elif [ -n "$$CI" ]; then echo "npm is missing, or reaches nothing: the page cannot be judged by axe"; exit 1; \
-	else echo "axe cannot be fetched with npm: the studio's page is not judged by it"; fi
+	elif [ -n "$$CI" ]; then echo "npm is missing, or has no network: axe cannot check the page"; exit 1; \
+	else echo "axe cannot be installed with npm: the accessibility of the page is not checked"; fi
+
+fix: $(VENV)/.test                         ## repair style and format: Python by ruff, the page by prettier where npx exists
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	@if [ -n '$(PAGE)' ] && command -v npx >/dev/null; then npx --yes prettier@3 --write --log-level warn $(PAGE); fi
+
+coverage: $(VENV)/.test                    ## lines and branches that the fast suite runs; the floor is in pyproject.toml
+	$(PYTEST) -m "not slow" --cov --cov-report=term --cov-report=html:build/coverage
+
+docs: $(VENV)/.docs                        ## the documentation as a site in build/site; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir build/site
 
 demo: $(VENV)/.user                        ## train, score and look into a small translator
 	$(BIN)/regard demo
 
-bench: $(VENV)/.bench                      ## speed and memory beside the peers; REGARD_DATA names the corpora
+bench: $(VENV)/.bench                      ## speed and memory, compared with the peers; REGARD_DATA names the corpora
 	$(BIN)/python benchmarks/all.py
+
+build: $(VENV)/.release                    ## wheel and source archive in dist/, checked by twine
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/twine check --strict dist/*
+
+release: $(VENV)/.release                  ## VERSION=0.2.0: bump, tag and build; prints what publishes it (RELEASING.md)
+	@[ -n "$(VERSION)" ] || { echo "usage: make release VERSION=0.2.0"; exit 2; }
+	@[ -z "$$(git status --porcelain)" ] || { echo "there are uncommitted changes: commit them first"; exit 1; }
+	@grep -q '^## \[$(VERSION)\]' CHANGELOG.md || \
+		{ echo "CHANGELOG.md has no section [$(VERSION)]: rename [Unreleased] first"; exit 1; }
+	sed -i.old 's/^__version__ = .*/__version__ = "$(VERSION)"/' src/regard/__init__.py
+	rm src/regard/__init__.py.old
+	git diff --quiet || git commit --all --message "Release $(VERSION)"
+	git tag --annotate v$(VERSION) --message "regard $(VERSION)"
+	$(MAKE) build
+	@echo "nothing is published yet; to publish:"
+	@echo "  git push origin HEAD v$(VERSION)"
+	@echo "  $(BIN)/twine upload dist/*"
 
 # torch first and from the range that has a CPU build; the extras would otherwise choose for us.
 $(VENV)/.user: pyproject.toml
@@ -63,6 +101,14 @@ $(VENV)/.user: pyproject.toml
 
 $(VENV)/.test: $(VENV)/.user
 	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.user
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	touch $@
+
+$(VENV)/.release: $(VENV)/.user
+	$(BIN)/python -m pip install --quiet --editable ".[release]"
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.user

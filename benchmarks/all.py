@@ -1,6 +1,6 @@
 """All benchmarks, one after the other: REGARD_DATA=folder python benchmarks/all.py
 
-Each prints its figures; a promise that is not kept makes the whole end with an error.
+Each prints its results; a missed limit makes the whole end with an error.
 """
 
 import subprocess
@@ -28,7 +28,7 @@ def main() -> None:
         print(f"\n=== {name}", flush=True)
         if subprocess.run([sys.executable, str(HERE / name)], check=False).returncode:
             failed.append(name)
-    sys.exit(f"not kept: {', '.join(failed)}" if failed else 0)
+    sys.exit(f"failed: {', '.join(failed)}" if failed else 0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a crash, a changed byte and a full disk cost: checkpoints of regard, and torch.save over the same path.
+"""Checkpoints under kill -9, changed bytes and a full disk: regard beside torch.save over the same path.
 
 python benchmarks/crash.py [--kills 1000] [--mutations 10000] [--parameters 7600000]
 """
@@ -37,18 +37,18 @@ def groups(parameters: int, value: float = 0.0) -> Groups:
     return {"model": model, "optimizer": moments}
 
 
-def kill_at_random(act: Callable[[int], object], longest: float, chance: random.Random) -> None:
-    """Run act(0), act(1), ... in a process of its own and kill it with SIGKILL after a random time."""
+def kill_at_random(act: Callable[[int], object], limit: float, generator: random.Random) -> None:
+    """Run act(0), act(1), ... in a child process and kill it with SIGKILL after a random time."""
     child = os.fork()
     if child == 0:
         for number in range(1_000_000):
             act(number)
-    time.sleep(chance.uniform(0, longest))
+    time.sleep(generator.uniform(0, limit))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
 
 
-def longest_wait(act: Callable[[], object]) -> float:
+def max_wait(act: Callable[[], object]) -> float:
     """Twice the time of one save, so that kills fall everywhere in it."""
     start = time.perf_counter()
     for _ in range(3):
@@ -56,27 +56,27 @@ def longest_wait(act: Callable[[], object]) -> float:
     return 2 * (time.perf_counter() - start) / 3
 
 
-def killed_regard(folder: Path, tensors: Groups, kills: int) -> None:
-    run, chance, step, lost, gone_on = folder / "run", random.Random(0), 3, 0, 0
-    wait = longest_wait(lambda: checkpoint.save(run, step, tensors, {"step": 0, "again": random.random()}))
+def kill_regard(folder: Path, tensors: Groups, kills: int) -> None:
+    run, generator, step, lost, committed = folder / "run", random.Random(0), 3, 0, 0
+    wait = max_wait(lambda: checkpoint.save(run, step, tensors, {"step": 0, "again": random.random()}))
     for _ in range(kills):
         first = step + 1
-        kill_at_random(lambda i, n=first: checkpoint.save(run, n + i, tensors, {"step": n + i}), wait, chance)  # type: ignore[misc]
+        kill_at_random(lambda i, n=first: checkpoint.save(run, n + i, tensors, {"step": n + i}), wait, generator)  # type: ignore[misc]
         found = checkpoint.newest(run)
         if found.checkpoint is None or found.checkpoint.step < step or found.refused:
             lost += 1
         else:
-            gone_on += found.checkpoint.step > step
+            committed += found.checkpoint.step > step
             step = found.checkpoint.step
-    print(f"regard: {lost} of {kills} checkpoints lost to kill -9 ({gone_on} kills fell after a commit)")
+    print(f"regard: {lost} of {kills} checkpoints lost to kill -9 ({committed} kills fell after a commit)")
 
 
-def killed_torch(folder: Path, tensors: Groups, kills: int) -> None:
-    path, chance, lost = folder / "checkpoint.pt", random.Random(0), 0
-    wait = longest_wait(lambda: torch.save(tensors, path))
+def kill_torch(folder: Path, tensors: Groups, kills: int) -> None:
+    path, generator, lost = folder / "checkpoint.pt", random.Random(0), 0
+    wait = max_wait(lambda: torch.save(tensors, path))
     for _ in range(kills):
         torch.save(tensors, path)
-        kill_at_random(lambda i: torch.save(tensors, path), wait, chance)
+        kill_at_random(lambda i: torch.save(tensors, path), wait, generator)
         try:
             torch.load(path, weights_only=True)
         except Exception:
@@ -84,28 +84,28 @@ def killed_torch(folder: Path, tensors: Groups, kills: int) -> None:
     print(f"torch.save over the same path: {lost} of {kills} checkpoints lost to kill -9")
 
 
-def mutated(folder: Path, mutations: int) -> None:
-    run, chance, unnoticed, kept = folder / "mutated", random.Random(1), 0, 0
+def mutate(folder: Path, mutations: int) -> None:
+    run, generator, unnoticed, recovered = folder / "mutated", random.Random(1), 0, 0
     for step in (1, 2):
         path = checkpoint.save(run, step, {"model": {"w": torch.randn(500), "b": torch.randn(20)}}, {"step": step})
     original = {file: file.read_bytes() for file in sorted(path.iterdir())}
     for _ in range(mutations):
-        file = chance.choice(list(original))
+        file = generator.choice(list(original))
         data = bytearray(original[file])
-        place = chance.randrange(len(data))
-        if chance.random() < 0.2:
+        place = generator.randrange(len(data))
+        if generator.random() < 0.2:
             del data[place:]
         else:
-            data[place] ^= 1 << chance.randrange(8)
+            data[place] ^= 1 << generator.randrange(8)
         file.write_bytes(data)
         try:
             checkpoint.read(path)
             unnoticed += 1
         except ModelError:
             found = checkpoint.newest(run).checkpoint
-            kept += found is not None and found.step == 1
+            recovered += found is not None and found.step == 1
         file.write_bytes(original[file])
-    print(f"mutations: {unnoticed} of {mutations} unnoticed, the older checkpoint used in {kept}")
+    print(f"mutations: {unnoticed} of {mutations} unnoticed, the older checkpoint used in {recovered}")
 
 
 def full_disk(folder: Path) -> None:
@@ -128,23 +128,23 @@ def full_disk(folder: Path) -> None:
                 message = str(error)
         found = checkpoint.newest(disk / "run")
         same = found.checkpoint is not None and found.checkpoint.digest == digest
-        left = len(list((disk / "run" / "checkpoints").iterdir())) - 1
-        print(f"full disk (8 MB tmpfs): {100 - fit} of 100 saves refused, old one intact: {same}, left over: {left}")
+        extra = len(list((disk / "run" / "checkpoints").iterdir())) - 1
+        print(f"full disk (8 MB tmpfs): {100 - fit} of 100 saves refused, old one intact: {same}, left over: {extra}")
         print(f"  {message.replace(str(disk), 'RUN')}")
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 
 
 def milliseconds(act: Callable[[int], object], times: int = 7) -> str:
-    taken = []
+    durations = []
     for number in range(times):
         start = time.perf_counter()
         act(number)
-        taken.append(1000 * (time.perf_counter() - start))
-    return f"{statistics.median(taken):.0f} ms ({min(taken):.0f} to {max(taken):.0f})"
+        durations.append(1000 * (time.perf_counter() - start))
+    return f"{statistics.median(durations):.0f} ms ({min(durations):.0f} to {max(durations):.0f})"
 
 
-def resident() -> int:
+def anonymous_memory() -> int:
     """Anonymous memory of this process in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
@@ -153,19 +153,19 @@ def resident() -> int:
 
 
 def added_memory(act: Callable[[], object]) -> int:
-    before, peak, done = resident(), 0, threading.Event()
+    before, peak, done = anonymous_memory(), 0, threading.Event()
 
-    def watch() -> None:
+    def sample() -> None:
         nonlocal peak
         while not done.is_set():
-            peak = max(peak, resident())
+            peak = max(peak, anonymous_memory())
             time.sleep(0.001)
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
+    sampler = threading.Thread(target=sample)
+    sampler.start()
     act()
     done.set()
-    watcher.join()
+    sampler.join()
     return max(0, peak - before)
 
 
@@ -203,10 +203,10 @@ def main() -> None:
     try:
         speed(folder, options.parameters)
         full_disk(folder)
-        mutated(folder, options.mutations)
+        mutate(folder, options.mutations)
         tensors = groups(262_144)
-        killed_torch(folder, tensors, max(60, options.kills // 10))
-        killed_regard(folder, tensors, options.kills)
+        kill_torch(folder, tensors, max(60, options.kills // 10))
+        kill_regard(folder, tensors, options.kills)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print(f"peak memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")

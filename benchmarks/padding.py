@@ -1,4 +1,4 @@
-"""Prints the share of positions that are padding on Multi30k French-English: our batches, and random ones.
+"""Share of padding on Multi30k French-English: bucketed batches, and random ones.
 
 REGARD_DATA=folder python benchmarks/padding.py      (the folder holds multi30k/train.fr and multi30k/train.en)
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from regard.data import Batches, Order, read_lines
+from regard.data import Batches, Permutation, read_lines
 
 BUDGETS = (1024, 2048, 4096, 8192)
 VOCABULARY = 8000
@@ -26,15 +26,15 @@ def main() -> None:
     print(f"{'budget':>6}  {'batches':>7}  {'ours: target':>12}  {'source':>6}  {'random: target':>14}  {'source':>6}")
     for budget in BUDGETS:
         ours = list(Batches((source, target), budget=budget).epoch(0))
-        random = list(randomly(np.maximum(source, target), budget))
-        shares = [padding(side, batches) for batches in (ours, random) for side in (target, source)]
+        random = list(random_batches(np.maximum(source, target), budget))
+        shares = [padding_share(side, batches) for batches in (ours, random) for side in (target, source)]
         print(
             f"{budget:>6}  {len(ours):>7}  {shares[0]:>12.2%}  {shares[1]:>6.2%}  {shares[2]:>14.2%}  {shares[3]:>6.2%}"
         )
 
 
 def lengths(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Source and target lengths in subwords, with the mark that ends (source) or begins (target) them."""
+    """Source and target lengths in subwords, with <EOS> (source) or <SOS> (target)."""
     texts = [list(read_lines(folder / f"train.{language}")) for language in ("fr", "en")]
     tokenizer = Tokenizer(models.BPE(unk_token="<UNK>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -45,11 +45,11 @@ def lengths(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     return french, english
 
 
-def randomly(widths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
-    """Batches within the same budget, of rows as they come."""
+def random_batches(widths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
+    """Batches of the same budget from shuffled rows."""
     batch: list[int] = []
     widest = 0
-    for row in Order(len(widths), (0, 0)).at(np.arange(len(widths))):
+    for row in Permutation(len(widths), (0, 0)).at(np.arange(len(widths))):
         if batch and max(widest, widths[row]) * (len(batch) + 1) > budget:
             yield np.array(batch)
             batch, widest = [], 0
@@ -58,7 +58,7 @@ def randomly(widths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
     yield np.array(batch)
 
 
-def padding(side: np.ndarray, batches: list[np.ndarray]) -> float:
+def padding_share(side: np.ndarray, batches: list[np.ndarray]) -> float:
     return float(1 - side.sum() / sum(len(batch) * side[batch].max() for batch in batches))
 
 

@@ -1,17 +1,17 @@
-"""Training speed beside the peers: target tokens a second, whole epochs of Multi30k English-German, interleaved.
+"""Training speed beside Hugging Face and torch.nn: target tokens per second on Multi30k English-German, interleaved.
 
-The same model (3+3 layers, width 256, inner 1024, 4 heads, one vocabulary of 8,000, dropout 0.1), the same sentences,
-the same optimiser (Adam) and label smoothing 0.1:
-  regard      bucketed batches, as `regard train --nproc CORES` (one process a core, one thread each) and with threads
+The same model (3+3 layers, width 256, ffn_width 1024, 4 heads, one vocabulary of 8,000, dropout 0.1), the same
+sentences, the same optimizer (Adam) and label smoothing 0.1:
+  regard      bucketed batches, as `regard train --nproc CORES` (one process per core, one thread each) and with threads
   marian      Hugging Face's MarianMTModel on the very same bucketed batches
   torch       torch.nn.Transformer on unsorted padded batches with as many target tokens on average
 
     REGARD_DATA=folder python benchmarks/training.py [--rounds 5] [--batches 40] [--keep FILE]
 
 `--batches` takes that many batches spread evenly over the epoch; 0 takes all of them (a round of whole epochs is 15
-minutes and more: `--keep` appends every measured epoch to a file and goes on from there, so that five rounds can be
-measured in several quiet sittings; `--only` leaves out who is not asked for). The share of the GEMM limit is
-the model's multiplications at the measured speed over what a large float32 matrix product reaches in the same round.
+minutes and more: `--keep` appends every measured epoch to a file and continues from there, so that five rounds can be
+measured in several sessions; `--only` selects implementations). The share of the GEMM limit is the model's FLOP rate
+over that of a large float32 matrix product in the same round.
 """
 
 from __future__ import annotations
@@ -30,66 +30,70 @@ import numpy as np
 import torch
 from torch import nn
 
-from regard.data import Shards, share
-from regard.distributed import World
+from regard.data import Shards, rank_share
+from regard.distributed import ProcessGroup
 from regard.models.transformer import TransformerConfig
-from regard.objective import Continue, Objective
+from regard.objective import NextToken, Objective
 from regard.spaces import Words
-from regard.tasks.translate.prepare import PairFeed, Preparation, Vocabularies
-from regard.tasks.translate.sources import Files
+from regard.tasks.translate.loader import PairLoader
+from regard.tasks.translate.prepare import TranslatePreparation, Vocabularies
+from regard.tasks.translate.sources import PairFiles
 from regard.train.config import TrainConfig
-from regard.train.parallel import launch, steady_memory
+from regard.train.parallel import launch, tune_malloc
 from regard.train.trainer import Trainer
 
-SHAPE = TransformerConfig(layers=3, width=256, inner=1024, heads=4, dropout=0.1)
+SHAPE = TransformerConfig(layers=3, width=256, ffn_width=1024, heads=4, dropout=0.1)
 CORES = os.cpu_count() or 1
 
 
 def flop_per_target_token() -> float:
-    """6 multiplications-and-additions a weight that is used, forward and backward, as in performance notes: 45.9 M."""
-    D, F, V = SHAPE.width, SHAPE.inner, 8000
+    """6 FLOP per weight that is used, forward and backward: 45.9 M."""
+    D, F, V = SHAPE.width, SHAPE.ffn_width, 8000
     encoder, decoder = SHAPE.layers * (4 * D * D + 2 * D * F), SHAPE.layers * (8 * D * D + 2 * D * F)
     return 6.0 * (encoder + decoder + D * V)
 
 
 def gemm(threads: int) -> float:
-    """GFLOP/s of a float32 matrix product, the best of some."""
+    """GFLOP/s of a float32 matrix product, the best of several."""
     torch.set_num_threads(threads)
     a, b = torch.randn(2048, 1024), torch.randn(1024, 2048)
     best = 0.0
     for _ in range(8):
-        began = time.perf_counter()
+        started = time.perf_counter()
         a @ b
-        best = max(best, 2 * 2048 * 1024 * 2048 / (time.perf_counter() - began) / 1e9)
+        best = max(best, 2 * 2048 * 1024 * 2048 / (time.perf_counter() - started) / 1e9)
     return best
 
 
-def batches_of(feed: PairFeed, count: int) -> list[np.ndarray]:
-    rows = list(feed.plan(feed.train).epoch(0))
+def select_batches(loader: PairLoader, count: int) -> list[np.ndarray]:
+    rows = list(loader.plan(loader.train).epoch(0))
     return rows if not count else [rows[i] for i in np.linspace(0, len(rows) - 1, count).astype(int)]
 
 
-def ours(folder: Path, count: int, world: World) -> dict[str, float]:
-    """A real trainer, its own step: seconds and target tokens."""
-    steady_memory()
+def ours(folder: Path, count: int, group: ProcessGroup) -> dict[str, float]:
+    """Seconds and target tokens of the step of regard's trainer."""
+    tune_malloc()
     vocabularies = Vocabularies.load(folder)
-    feed = PairFeed(
-        Shards.open(folder / "train"), Shards.open(folder / "valid"), vocabularies, tokens=4096, world=world
+    loader = PairLoader(
+        Shards.open(folder / "train"), Shards.open(folder / "valid"), vocabularies, batch_tokens=4096, group=group
     )
     words = Words(vocabularies.target.size, 0.1)
     torch.manual_seed(1)
-    objective = Objective(SHAPE.build(words, words), Continue(words))
+    objective = Objective(SHAPE.build(words, words), NextToken(words))
     with tempfile.TemporaryDirectory() as run:
-        trainer = Trainer(objective, feed, TrainConfig(steps=10**6), Path(run), world, (), None, 1)
-        taken = [feed.batch(feed.train, share(rows, world.rank, world.size)) for rows in batches_of(feed, count)]
-        trainer.step([(taken[0], {})])  # warm up
-        trainer.progress.tokens = 0
-        world.any(0)
-        began = time.perf_counter()
-        for batch in taken:
+        trainer = Trainer(objective, loader, TrainConfig(steps=10**6), Path(run), group, (), None, 1)
+        batches = [
+            loader.batch(loader.train, rank_share(rows, group.rank, group.size))
+            for rows in select_batches(loader, count)
+        ]
+        trainer.step([(batches[0], {})])  # warmup
+        trainer.state.tokens = 0
+        group.max_over_ranks(0)
+        started = time.perf_counter()
+        for batch in batches:
             trainer.step([(batch, {})])
-        seconds = time.perf_counter() - began
-    return {"seconds": seconds, "tokens": trainer.progress.tokens}
+        seconds = time.perf_counter() - started
+    return {"seconds": seconds, "tokens": trainer.state.tokens}
 
 
 def marian(folder: Path, count: int) -> dict[str, float]:
@@ -97,11 +101,11 @@ def marian(folder: Path, count: int) -> dict[str, float]:
 
     torch.manual_seed(1)
     vocabularies = Vocabularies.load(folder)
-    feed = PairFeed(Shards.open(folder / "train"), Shards.open(folder / "valid"), vocabularies, tokens=4096)
+    loader = PairLoader(Shards.open(folder / "train"), Shards.open(folder / "valid"), vocabularies, batch_tokens=4096)
     config = MarianConfig(
         vocab_size=vocabularies.target.size, d_model=SHAPE.width, encoder_layers=SHAPE.layers,
         decoder_layers=SHAPE.layers, encoder_attention_heads=SHAPE.heads, decoder_attention_heads=SHAPE.heads,
-        encoder_ffn_dim=SHAPE.inner, decoder_ffn_dim=SHAPE.inner, dropout=SHAPE.dropout, attention_dropout=0.0,
+        encoder_ffn_dim=SHAPE.ffn_width, decoder_ffn_dim=SHAPE.ffn_width, dropout=SHAPE.dropout, attention_dropout=0.0,
         activation_dropout=0.0, activation_function="relu", scale_embedding=True, pad_token_id=0, eos_token_id=3,
         decoder_start_token_id=2, forced_eos_token_id=None, max_position_embeddings=512, use_cache=False,
     )  # fmt: skip
@@ -110,10 +114,10 @@ def marian(folder: Path, count: int) -> dict[str, float]:
     score = nn.CrossEntropyLoss(label_smoothing=0.1, ignore_index=-100)
 
     def step(batch) -> int:
-        read, wanted, real = batch.target.shifted()
-        labels = wanted.masked_fill(~real, -100)
+        inputs, targets, real = batch.target.shift()
+        labels = targets.masked_fill(~real, -100)
         logits = model(
-            input_ids=batch.source.data, attention_mask=batch.source.mask.long(), decoder_input_ids=read.data
+            input_ids=batch.source.data, attention_mask=batch.source.mask.long(), decoder_input_ids=inputs.data
         ).logits
         score(logits.flatten(0, 1), labels.flatten()).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -121,11 +125,11 @@ def marian(folder: Path, count: int) -> dict[str, float]:
         optimizer.zero_grad(set_to_none=True)
         return int(real.sum())
 
-    taken = [feed.batch(feed.train, rows) for rows in batches_of(feed, count)]
-    step(taken[0])
-    began = time.perf_counter()
-    tokens = sum(step(batch) for batch in taken)
-    return {"seconds": time.perf_counter() - began, "tokens": tokens}
+    batches = [loader.batch(loader.train, rows) for rows in select_batches(loader, count)]
+    step(batches[0])
+    started = time.perf_counter()
+    tokens = sum(step(batch) for batch in batches)
+    return {"seconds": time.perf_counter() - started, "tokens": tokens}
 
 
 class Plain(nn.Module):
@@ -133,17 +137,17 @@ class Plain(nn.Module):
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.embed, self.places = nn.Embedding(size, SHAPE.width), nn.Embedding(512, SHAPE.width)
-        self.inner = nn.Transformer(
-            SHAPE.width, SHAPE.heads, SHAPE.layers, SHAPE.layers, SHAPE.inner, SHAPE.dropout, batch_first=True
+        self.embed, self.positions = nn.Embedding(size, SHAPE.width), nn.Embedding(512, SHAPE.width)
+        self.transformer = nn.Transformer(
+            SHAPE.width, SHAPE.heads, SHAPE.layers, SHAPE.layers, SHAPE.ffn_width, SHAPE.dropout, batch_first=True
         )
         self.readout = nn.Linear(SHAPE.width, size, bias=False)
 
     def forward(self, source, target):
-        placed = lambda t: self.embed(t.data) * 16 + self.places(torch.arange(t.data.shape[1]))  # noqa: E731
+        embed = lambda t: self.embed(t.data) * 16 + self.positions(torch.arange(t.data.shape[1]))  # noqa: E731
         causal = nn.Transformer.generate_square_subsequent_mask(target.data.shape[1], dtype=torch.bool)
-        out = self.inner(
-            placed(source), placed(target), tgt_mask=causal, src_key_padding_mask=~source.mask,
+        out = self.transformer(
+            embed(source), embed(target), tgt_mask=causal, src_key_padding_mask=~source.mask,
             memory_key_padding_mask=~source.mask, tgt_key_padding_mask=~target.mask,
         )  # fmt: skip
         return self.readout(out)
@@ -152,35 +156,35 @@ class Plain(nn.Module):
 def plain(folder: Path, count: int) -> dict[str, float]:
     torch.manual_seed(1)
     vocabularies = Vocabularies.load(folder)
-    feed = PairFeed(Shards.open(folder / "train"), Shards.open(folder / "valid"), vocabularies, tokens=4096)
+    loader = PairLoader(Shards.open(folder / "train"), Shards.open(folder / "valid"), vocabularies, batch_tokens=4096)
     model = Plain(vocabularies.target.size).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9)
     score = nn.CrossEntropyLoss(label_smoothing=0.1, ignore_index=0)
-    total = len(list(feed.plan(feed.train).epoch(0)))
-    rows = np.random.default_rng(1).permutation(len(feed.train))
+    total = len(list(loader.plan(loader.train).epoch(0)))
+    rows = np.random.default_rng(1).permutation(len(loader.train))
     unsorted = np.array_split(rows, total)
-    chosen = unsorted if not count else [unsorted[i] for i in np.linspace(0, total - 1, count).astype(int)]
+    sample = unsorted if not count else [unsorted[i] for i in np.linspace(0, total - 1, count).astype(int)]
 
     def step(batch) -> int:
-        read, wanted, real = batch.target.shifted()
-        score(model(batch.source, read).flatten(0, 1), wanted.flatten()).backward()
+        inputs, targets, real = batch.target.shift()
+        score(model(batch.source, inputs).flatten(0, 1), targets.flatten()).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         return int(real.sum())
 
-    taken = [feed.batch(feed.train, rows) for rows in chosen]
-    step(taken[0])
-    began = time.perf_counter()
-    tokens = sum(step(batch) for batch in taken)
-    return {"seconds": time.perf_counter() - began, "tokens": tokens}
+    batches = [loader.batch(loader.train, rows) for rows in sample]
+    step(batches[0])
+    started = time.perf_counter()
+    tokens = sum(step(batch) for batch in batches)
+    return {"seconds": time.perf_counter() - started, "tokens": tokens}
 
 
 def measure(who: str, folder: Path, count: int) -> float:
-    """Target tokens a second, in fresh processes."""
+    """Target tokens per second, in new processes."""
     out = folder / f"{who}.json"
     command = [sys.executable, __file__, "--as", who, "--folder", str(folder), "--batches", str(count)]
-    if who == "regard, a process a core":
+    if who == "regard, one process per core":
         code = launch(CORES, command)
     else:
         code = subprocess.run(command, check=False).returncode
@@ -189,14 +193,14 @@ def measure(who: str, folder: Path, count: int) -> float:
     return found["tokens"] / found["seconds"]
 
 
-WHO = ["regard, a process a core", "regard, threads", "marian", "torch"]
+WHO = ["regard, one process per core", "regard, threads", "marian", "torch"]
 LIMIT = "gemm"
 
 
-class Kept:
-    """What has been measured so far, one JSON line a measurement, in a file or in memory.
+class Measurements:
+    """Measurements so far, one JSON line each, in a file or in memory.
 
-    A peer's n-th measurement belongs to round n.
+    The n-th measurement of an implementation belongs to round n.
     """
 
     def __init__(self, path: Path | None, batches: int) -> None:
@@ -216,13 +220,13 @@ class Kept:
 
 
 def child(who: str, folder: Path, count: int) -> None:
-    world = World.join()
-    torch.set_num_threads(1 if world.size > 1 else CORES)
+    group = ProcessGroup.init()
+    torch.set_num_threads(1 if group.size > 1 else CORES)
     run = {"marian": marian, "torch": plain}.get(who)
-    found = run(folder, count) if run else ours(folder, count, world)
-    if world.leads:
+    found = run(folder, count) if run else ours(folder, count, group)
+    if group.is_main:
         (folder / f"{who}.json").write_text(json.dumps(found))
-    world.leave()
+    group.close()
 
 
 def main() -> None:
@@ -233,28 +237,28 @@ def main() -> None:
     options.add_argument("--only", nargs="+", default=WHO, choices=WHO)
     options.add_argument("--as", dest="who", help=argparse.SUPPRESS)
     options.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    given = options.parse_args()
-    if given.who:
-        return child(given.who, given.folder, given.batches)
+    args = options.parse_args()
+    if args.who:
+        return child(args.who, args.folder, args.batches)
     data = Path(os.environ["REGARD_DATA"]) / "multi30k"
-    kept = Kept(given.keep, given.batches)
+    measurements = Measurements(args.keep, args.batches)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        files = Files(train=(f"{data}/train.en", f"{data}/train.de"), valid=(f"{data}/val.en", f"{data}/val.de"))
-        Preparation(files).run(folder)
-        for done in range(given.rounds):
-            for who in given.only:
-                if len(kept.of(who)) <= done:
-                    kept.add(who, measure(who, folder, given.batches))
-            if len(kept.of(LIMIT)) <= done:
-                kept.add(LIMIT, gemm(CORES))
-    report({who: kept.of(who) for who in given.only}, kept.of(LIMIT))
+        files = PairFiles(train=(f"{data}/train.en", f"{data}/train.de"), valid=(f"{data}/val.en", f"{data}/val.de"))
+        TranslatePreparation(files).run(folder)
+        for done in range(args.rounds):
+            for who in args.only:
+                if len(measurements.of(who)) <= done:
+                    measurements.add(who, measure(who, folder, args.batches))
+            if len(measurements.of(LIMIT)) <= done:
+                measurements.add(LIMIT, gemm(CORES))
+    report({who: measurements.of(who) for who in args.only}, measurements.of(LIMIT))
 
 
 def report(speeds: dict[str, list[float]], limits: list[float]) -> None:
     print("\ntarget tokens/s: median (smallest to largest)")
     for who, found in speeds.items():
-        print(f"  {who:26} {statistics.median(found):7.0f} ({min(found):.0f} to {max(found):.0f}), {len(found)} rounds")
+        print(f"  {who:28} {statistics.median(found):7.0f} ({min(found):.0f} to {max(found):.0f}), {len(found)} rounds")
     for who in [who for who in WHO[:2] if who in speeds]:
         for peer in [peer for peer in WHO[2:] if peer in speeds]:
             ratios = [a / b for a, b in zip(speeds[who], speeds[peer], strict=True)]

@@ -1,13 +1,12 @@
-"""Word vectors beside gensim's word2vec: the same words, the same window and negatives, one after the other, in rounds.
+"""Word vectors beside gensim's word2vec: the same words, the same window and negatives, in alternating rounds.
 
     pip install gensim
-    python benchmarks/vectors.py                 film reviews out of a registry, one epoch a round
-    python benchmarks/vectors.py --questions questions-words.txt --epochs 4 --rounds 1    how good they are, too
+    python benchmarks/vectors.py                 film reviews from PyPI, one epoch per round
+    python benchmarks/vectors.py --questions questions-words.txt --epochs 4 --rounds 1    with their accuracy
 
-A round trains both for the same number of epochs with the same number of threads; what is told is how many words of
-the text each reads a second, and their ratio. Reading and cutting the text into words is not counted: both are given
-the same words. regard's step is Adam's on whole batches, gensim's is SGD's on single pairs, by threads that do not wait
-for one another: so beside the speed stand the analogies that each answers right.
+A round trains both for the same number of epochs with the same number of threads, and prints words per second and
+their ratio. Reading and tokenizing the text is not counted: both get the same words. regard uses Adam on whole batches,
+gensim asynchronous SGD on single pairs: so the accuracy on analogies is printed beside the speed.
 """
 
 from __future__ import annotations
@@ -25,37 +24,37 @@ from gensim.models import Word2Vec
 
 import regard
 from regard.data.lines import read_lines
-from regard.metrics.analogies import ask, read_questions
+from regard.metrics.analogies import answer_questions, read_questions
 from regard.sequence import EOS
+from regard.tasks.vectors.prepare import FIRST_WORD
 from regard.tasks.vectors.recipe import VectorsRecipe
-from regard.tasks.vectors.word2vec import LEAST
+from regard.tasks.vectors.word_table import WordTable
 from regard.text import Tokenizer
-from regard.text.word_table import WordTable
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "vectors" / "reviews.toml"
 
 
 def main() -> None:
-    given = arguments()
-    torch.set_num_threads(given.threads)
-    settings = [f"task.method={given.method}", f"train.epochs={given.epochs}"]
+    args = arguments()
+    torch.set_num_threads(args.threads)
+    settings = [f"task.method={args.method}", f"train.epochs={args.epochs}"]
     recipe = regard.Recipe.read(RECIPE, settings)
     assert isinstance(recipe, VectorsRecipe)
     with tempfile.TemporaryDirectory() as place:
         ratios = []
-        for number in range(given.rounds):
+        for number in range(args.rounds):
             run = regard.Run(Path(place, str(number)))
             run.begin(recipe)
             run.prepare(recipe)
-            ours, table = by_regard(run, recipe)
-            theirs, other = by_gensim(run.path, recipe, given)
+            ours, table = train_regard(run, recipe)
+            theirs, other = train_gensim(run.path, recipe, args)
             ratios.append(ours / theirs)
             print(f"round {number + 1}: regard {ours:,.0f}, gensim {theirs:,.0f} words/s, ratio {ratios[-1]:.2f}")
-            if given.questions:
+            if args.questions:
                 for name, one in (("regard", table), ("gensim", other)):
-                    print(f"{name}: {examined(one, given.questions)}")
+                    print(f"{name}: {analogy_accuracy(one, args.questions)}")
     middle = statistics.median(ratios)
-    print(f"regard / gensim, {given.method}: {middle:.2f} ({min(ratios):.2f}-{max(ratios):.2f}), {given.rounds} rounds")
+    print(f"regard / gensim, {args.method}: {middle:.2f} ({min(ratios):.2f}-{max(ratios):.2f}), {args.rounds} rounds")
 
 
 def arguments() -> argparse.Namespace:
@@ -68,43 +67,43 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def by_regard(run: regard.Run, recipe: VectorsRecipe) -> tuple[float, WordTable]:
-    """Words a second, and the vectors. Validation once, at the end, is counted."""
-    began = time.perf_counter()
+def train_regard(run: regard.Run, recipe: VectorsRecipe) -> tuple[float, WordTable]:
+    """Words per second and the vectors; the validation at the end is included."""
+    started = time.perf_counter()
     run.train(recipe)
-    seconds = time.perf_counter() - began
-    words = recipe.feed(run.path).epoch() * recipe.train.tokens * (recipe.train.epochs or 1)
+    seconds = time.perf_counter() - started
+    words = recipe.loader(run.path).batches_per_epoch() * recipe.train.batch_tokens * (recipe.train.epochs or 1)
     return words / seconds, regard.load(run.path).table  # type: ignore[attr-defined]
 
 
-def by_gensim(run: Path, recipe: VectorsRecipe, given: argparse.Namespace) -> tuple[float, WordTable]:
-    """The same words, in its own settings but for those that the recipe names."""
+def train_gensim(run: Path, recipe: VectorsRecipe, args: argparse.Namespace) -> tuple[float, WordTable]:
+    """The same words, with gensim's settings except those of the recipe."""
     tokenizer = Tokenizer.load(run / "tokenizer.json")
-    ids = recipe.feed(run).train
-    spelled = np.array(tokenizer.vocabulary)
-    texts = [spelled[part[part >= LEAST]].tolist() for part in np.split(ids, np.flatnonzero(ids == EOS))]
+    ids = recipe.loader(run).train
+    vocabulary = np.array(tokenizer.vocabulary)
+    texts = [vocabulary[part[part >= FIRST_WORD]].tolist() for part in np.split(ids, np.flatnonzero(ids == EOS))]
     task = recipe.task
     model = Word2Vec(
         vector_size=recipe.model.width,
         window=task.window,
         negative=task.negatives,
-        sample=task.common,
+        sample=task.subsample,
         sg=int(task.method == "skipgram"),
         min_count=1,
-        workers=given.threads,
-        epochs=given.epochs,
+        workers=args.threads,
+        epochs=args.epochs,
         seed=recipe.seed,
     )
     model.build_vocab(texts)
-    began = time.perf_counter()
-    model.train(texts, total_examples=len(texts), epochs=given.epochs)
-    seconds = time.perf_counter() - began
-    return len(ids) * given.epochs / seconds, WordTable(tuple(model.wv.index_to_key), model.wv.vectors)
+    started = time.perf_counter()
+    model.train(texts, total_examples=len(texts), epochs=args.epochs)
+    seconds = time.perf_counter() - started
+    return len(ids) * args.epochs / seconds, WordTable(tuple(model.wv.index_to_key), model.wv.vectors)
 
 
-def examined(table: WordTable, questions: Path) -> str:
-    """The share of analogies that are answered right."""
-    found = ask(read_questions(read_lines(questions), questions), table.find, table.answers)
+def analogy_accuracy(table: WordTable, questions: Path) -> str:
+    """Accuracy on analogies."""
+    found = answer_questions(read_questions(read_lines(questions), questions), table.find, table.solve_analogies)
     family = found.sections().get("family", (0, 1))
     return f"{found.score()}, family {100 * family[0] / family[1]:.1f}"
 

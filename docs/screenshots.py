@@ -1,6 +1,6 @@
-"""The pictures of studio.md: three small models are trained on the built-in phrases, and the studio is looked at.
+"""Screenshots of studio.md, of three small models that are trained on the built-in phrases.
 
-python docs/screenshots.py        # two minutes, Chromium and Playwright (the test extra)
+python docs/screenshots.py        # two minutes; needs Chromium and Playwright (the test extra)
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from playwright.sync_api import Page, sync_playwright
 from regard.cli import invoke
 from regard.studio.app import build
 from regard.studio.example import RECIPE, TEXT
-from regard.studio.server import bound
-from regard.studio.service import Studio, Wish
+from regard.studio.server import bind_socket
+from regard.studio.service import Studio, TraceRequest
 
 HERE = Path(__file__).parent
 WIDE = 1280
 CROSS = "decoder.layers.1.cross.weights"
 MODELS = {
-    "transformer": ["train.every=25", "task.scored=100", f"train.probe={TEXT}"],
+    "transformer": ["train.validate_every=25", "task.bleu_sentences=100", f"train.probe={TEXT}"],
     "rnnsearch": ['model={kind = "rnnsearch", embedding = 64, width = 64, alignment = 64, maxout = 64}'],
     "lstm": ['model={kind = "seq2seq", layers = 1, width = 96}'],
 }
 
 
-def trained(folder: Path) -> Path:
-    """One run a model."""
+def train_models(folder: Path) -> Path:
+    """Train all models; returns the folder of runs."""
     (folder / "example.toml").write_text(RECIPE, encoding="utf-8")
     for name, settings in MODELS.items():
         command = ["train", str(folder / "example.toml"), "--out", str(folder / "runs" / name), "--quiet", *settings]
@@ -43,8 +43,8 @@ def trained(folder: Path) -> Path:
     return folder / "runs"
 
 
-def shot(page: Page, name: str, height: int) -> None:
-    """The upper part of the page as a picture beside this file."""
+def take_screenshot(page: Page, name: str, height: int) -> None:
+    """Save the upper part of the page next to this file."""
     page.evaluate("scrollTo(0, 0)")
     page.wait_for_timeout(500)
     clip: Any = {"x": 0, "y": 0, "width": WIDE, "height": height}
@@ -52,49 +52,49 @@ def shot(page: Page, name: str, height: int) -> None:
 
 
 def go(page: Page, address: str) -> None:
-    """Open an address of the page, and wait until it is drawn."""
+    """Open an address and wait until it is drawn."""
     page.goto(address)
     page.wait_for_selector(f"html[data-ready^='#{address.split('#')[1].split('?')[0]}']", state="attached")
 
 
-def take(page: Page, base: str, studio: Studio) -> None:
-    """All pictures."""
-    models = {entry.name: entry.id for entry in studio.library.entries()}
-    traces = {name: studio.trace(Wish(models[name], TEXT)).header["id"] for name in MODELS}
+def take_all(page: Page, base: str, studio: Studio) -> None:
+    """Take all screenshots."""
+    models = {entry.name: entry.id for entry in studio.model_store.entries()}
+    traces = {name: studio.trace(TraceRequest(models[name], TEXT)).header["id"] for name in MODELS}
     go(page, f"{base}#/t/{traces['transformer']}?tab=attention&tensor={CROSS}&head=1")
-    shot(page, "attention", 960)
+    take_screenshot(page, "attention", 960)
     go(page, f"{base}#/t/{traces['transformer']}?tab=attention&tensor={CROSS}&head=1&query=1&key=0")
     page.get_by_role("button", name="Edit this row").click()
-    page.get_by_role("button", name="Only at").click()
-    page.get_by_role("button", name="Try it").click()
+    page.get_by_role("button", name="Only ").click()
+    page.get_by_role("button", name="Run with this row").click()
     page.locator(".fork summary").click()
-    page.get_by_role("button", name="− before").click()
-    shot(page, "whatif", 900)
+    page.get_by_role("button", name="difference").click()
+    take_screenshot(page, "whatif", 900)
     go(page, f"{base}#/compare?t={','.join(traces.values())}")
     page.locator(".lineup .matrix").first.focus()
     for key in ("ArrowRight", "ArrowDown", "ArrowRight"):
         page.keyboard.press(key)
-    shot(page, "lineup", 900)
+    take_screenshot(page, "lineup", 900)
     go(page, f"{base}#/runs/{models['transformer']}")
-    page.get_by_label("Step of the training").fill("6")
-    shot(page, "training", 1100)
+    page.get_by_label("Training step").fill("6")
+    take_screenshot(page, "training", 1100)
 
 
 def main() -> None:
-    """Train, serve, look."""
+    """Train the models, serve them, and take the screenshots."""
     browser = os.environ.get("REGARD_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
-    with tempfile.TemporaryDirectory() as folder, bound(0) as listening, sync_playwright() as playwright:
-        runs = Path(sys.argv[1]) if len(sys.argv) > 1 else trained(Path(folder))
+    with tempfile.TemporaryDirectory() as folder, bind_socket(0) as listening, sync_playwright() as playwright:
+        runs = Path(sys.argv[1]) if len(sys.argv) > 1 else train_models(Path(folder))
         studio = Studio(runs, Path(folder) / "cache")
         server = uvicorn.Server(uvicorn.Config(build(studio), log_level="warning"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         while not server.started:
             time.sleep(0.05)
-        opened = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
-        page = opened.new_page(viewport={"width": WIDE, "height": 900})
-        take(page, f"http://127.0.0.1:{listening.getsockname()[1]}/", studio)
-        opened.close()
+        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        page = chromium.new_page(viewport={"width": WIDE, "height": 900})
+        take_all(page, f"http://127.0.0.1:{listening.getsockname()[1]}/", studio)
+        chromium.close()
         server.should_exit = True
         thread.join(10)
 

@@ -1,4 +1,4 @@
-"""Reading the studio's page: all its addresses, going to one, waiting, and numbers as they are shown."""
+"""Helpers for browser tests of the studio's page: addresses of all screens, navigation, waiting, displayed numbers."""
 
 import math
 import re
@@ -7,14 +7,14 @@ from contextlib import contextmanager
 TEXT = "je suis étudiant"
 TABS = ("story", "attention", "decode", "states", "gradients", "numbers")
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
-GRAVE = ("serious", "critical")
-JUDGED = """async (grave) => (await axe.run(document, { resultTypes: ["violations"] })).violations
+SEVERE = ("serious", "critical")
+RUN_AXE = """async (grave) => (await axe.run(document, { resultTypes: ["violations"] })).violations
     .filter((found) => grave.includes(found.impact))
     .flatMap((found) => found.nodes.map((node) => `${found.id}: ${node.target.join(" ")} ${node.failureSummary}`))"""
 
 
-def everywhere(server):
-    """The addresses of every screen: tabs of a trace and of a changed one, a line-up, a training, words, the start."""
+def screen_addresses(server):
+    """Addresses of all screens: start, tabs of a trace and of a changed one, comparison, training run, words."""
     trace, other = server.trace("transformer", TEXT, beam=4), server.trace("rnnsearch", TEXT)
     change = {"kind": "head", "tensor": "decoder.layers.1.cross.weights", "head": 1}
     changed = server.post(f"/api/v1/traces/{trace['id']}/fork", {"change": change}).table
@@ -29,19 +29,21 @@ def everywhere(server):
 
 
 @contextmanager
-def faultless(browser, address):
-    """A page; any request to another origin, any error and any message of the policy is a failure."""
+def open_page(browser, address):
+    """A page; a request to another origin, an error or a violation of the security policy fails the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
-    page, wrong = context.new_page(), []
-    page.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else wrong.append(r.url))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda m: wrong.append(m.text) if m.type == "error" and "Failed to load" not in m.text else None)
-    page.on("dialog", lambda dialog: (wrong.append(f"a dialog: {dialog.message}"), dialog.dismiss()))
+    page, problems = context.new_page(), []
+    page.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else problems.append(r.url))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on(
+        "console", lambda m: problems.append(m.text) if m.type == "error" and "Failed to load" not in m.text else None
+    )
+    page.on("dialog", lambda dialog: (problems.append(f"a dialog: {dialog.message}"), dialog.dismiss()))
     page.set_default_timeout(10_000)
     yield page
     context.close()
-    assert wrong == []
+    assert problems == []
 
 
 def go(page, server, address):
@@ -53,21 +55,21 @@ def go(page, server, address):
 
 
 def until(page, expression, argument=None):
-    """Wait for something to become true. Playwright's own waiting needs eval, which the page's policy forbids."""
+    """Wait for an expression to become true. Playwright's wait_for_function needs eval, which the policy forbids."""
     for _ in range(200):
         if page.evaluate(expression, argument):
             return
         page.wait_for_timeout(50)
-    raise AssertionError(f"it never became true: {expression}")
+    raise AssertionError(f"timed out waiting for: {expression}")
 
 
 def read(text):
-    """A number as the page shows it."""
+    """Parse a number as displayed on the page."""
     return float(text.replace("−", "-").replace("∞", "inf"))
 
 
 def shows(text, value):
-    """Whether a shown number is this one, to the shown digits."""
+    """Whether a displayed number equals a value, to the displayed digits."""
     if text == "–":
         return math.isnan(value)
     digits = re.fullmatch(r"(−?\d\.\d+)e([+−]\d+)", text)
@@ -75,8 +77,8 @@ def shows(text, value):
     return abs(read(text) - value) <= step * 0.51 + 1e-12
 
 
-def judged(page, axe, where):
-    """What is wrong for somebody. Playwright evaluates past the page's policy, which no script of ours can."""
+def axe_violations(page, axe, where):
+    """Serious and critical accessibility violations. Playwright's evaluate bypasses the page's security policy."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(axe)
-    return [f"{where} {found}" for found in page.evaluate(JUDGED, GRAVE)]
+    return [f"{where} {found}" for found in page.evaluate(RUN_AXE, SEVERE)]

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler
 from regard.data.download.archive import Archive, Member
 from regard.data.download.datasets import Dataset
 
-TEXT = b"Go.\tVa !\tby nobody\n" * 3
+TEXT = b"Go.\tVa !\tby two people\n" * 3
 NOISE = bytes(range(256)) * 2000
 
 
@@ -49,53 +49,53 @@ TINY = dataset(WHEEL, "tiny-1.0-py3-none-any.whl", ("tiny/data/text.tsv", TEXT))
 
 
 @dataclass
-class Behaviour:
-    """What the server does with the file it has, and what it was asked for."""
+class ServerBehavior:
+    """How the server responds, and the ranges of the requests that it received."""
 
     content: bytes = WHEEL
     ranges: bool = True
     cuts: list[int] = field(default_factory=list)
-    """How many bytes each of the next answers carries before the connection is closed."""
-    asked: list[str] = field(default_factory=list)
+    """bytes that each of the next responses sends before the connection is closed"""
+    requests: list[str] = field(default_factory=list)
     password: str = ""
     on_page: str = TINY.archive.file
     digest: str = ""
 
 
-class Registry(BaseHTTPRequestHandler):
-    behaviour: Behaviour
+class PackageIndex(BaseHTTPRequestHandler):
+    behavior: ServerBehavior
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: object) -> None:
         pass
 
     def do_GET(self) -> None:
-        if self.behaviour.password and self.headers.get("Authorization") != self.behaviour.password:
-            return self.answer(401, b"")
+        if self.behavior.password and self.headers.get("Authorization") != self.behavior.password:
+            return self.respond(401, b"")
         if self.path == "/simple/tiny/":
-            link = f"/files/{self.behaviour.on_page}{self.behaviour.digest}"
-            page = f'<!DOCTYPE html><html><body><a href="{link}">{self.behaviour.on_page}</a></body></html>'
-            return self.answer(200, page.encode(), {"Content-Type": "text/html"})
+            link = f"/files/{self.behavior.on_page}{self.behavior.digest}"
+            page = f'<!DOCTYPE html><html><body><a href="{link}">{self.behavior.on_page}</a></body></html>'
+            return self.respond(200, page.encode(), {"Content-Type": "text/html"})
         if not self.path.startswith("/files/"):
-            return self.answer(404, b"")
-        asked = self.headers.get("Range", "all")
-        self.behaviour.asked.append(asked)
-        content = self.behaviour.content
-        start = int(re.findall(r"\d+", asked)[0]) if asked != "all" and self.behaviour.ranges else 0
+            return self.respond(404, b"")
+        requested = self.headers.get("Range", "all")
+        self.behavior.requests.append(requested)
+        content = self.behavior.content
+        start = int(re.findall(r"\d+", requested)[0]) if requested != "all" and self.behavior.ranges else 0
         if start == 0:
-            return self.answer(200, content)
+            return self.respond(200, content)
         if start >= len(content):
-            return self.answer(416, b"")
-        self.answer(206, content[start:], {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"})
+            return self.respond(416, b"")
+        self.respond(206, content[start:], {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"})
 
-    def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+    def respond(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        if self.path.startswith("/files/") and self.behaviour.cuts and status in (200, 206):
-            self.wfile.write(body[: self.behaviour.cuts.pop(0)])
+        if self.path.startswith("/files/") and self.behavior.cuts and status in (200, 206):
+            self.wfile.write(body[: self.behavior.cuts.pop(0)])
             self.close_connection = True
         else:
             self.wfile.write(body)

@@ -1,18 +1,20 @@
-"""A classifier, a tagger and a forecast, small enough for a test: what they learn from, and how."""
+"""Data and settings of a tiny classifier, tagger and forecaster."""
 
 READERS = {
     "critic": (
         "task.kind=classify", "data.kind=tsv", "data.train={}/reviews.tsv", "model.kind=recurrent", "model.width=16",
-        "train.steps=40", "train.every=40", "train.tokens=256", "train.schedule.lr=0.02", "train.schedule.warmup=5",
+        "train.steps=40", "train.validate_every=40", "train.batch_tokens=256", "train.schedule.lr=0.02",
+        "train.schedule.warmup=5",
     ),
     "tagger": (
-        "task.kind=label", "task.scheme=bio", "data.kind=conll", "data.train={}/names.conll", "data.held_out=0.15",
-        "model.kind=transformer", "model.layers=1", "model.width=16", "model.heads=2", "model.inner=32",
-        "train.steps=40", "train.every=40", "train.tokens=256", "train.schedule.lr=0.02", "train.schedule.warmup=5",
+        "task.kind=label", "task.scheme=bio", "data.kind=conll", "data.train={}/names.conll", "data.valid_share=0.15",
+        "model.kind=transformer", "model.layers=1", "model.width=16", "model.heads=2", "model.ffn_width=32",
+        "train.steps=40", "train.validate_every=40", "train.batch_tokens=256", "train.schedule.lr=0.02",
+        "train.schedule.warmup=5",
     ),
     "teller": (
         "task.kind=forecast", "task.horizon=4", "task.window=12", "data.kind=csv", "data.train={}/load.csv",
-        "model.kind=recurrent", "model.width=8", "train.steps=10", "train.every=10", "train.tokens=96",
+        "model.kind=recurrent", "model.width=8", "train.steps=10", "train.validate_every=10", "train.batch_tokens=96",
     ),
 }  # fmt: skip
 REVIEWS = "text\tlabel\n" + "".join(

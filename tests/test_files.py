@@ -1,4 +1,4 @@
-"""Texts are replaced whole, lines are appended whole, and a refusal says why."""
+"""Atomic replacement of texts, appends of whole lines, and error messages."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from regard.errors import DataError, OutputError
-from regard.files import append_line, cannot_write, read_lines, write_file, write_text_atomically
+from regard.files import append_line, cannot_write, read_complete_lines, write_file, write_text_atomically
 
 
-def test_a_text_replaces_another_and_leaves_nothing_beside(tmp_path: Path) -> None:
+def test_a_text_replaces_another_and_leaves_no_temporary_file(tmp_path: Path) -> None:
     path = tmp_path / "recipe.toml"
     for text in ("α = 1\n", "β = 2\n"):
         write_text_atomically(path, text)
@@ -22,7 +22,7 @@ def test_a_text_replaces_another_and_leaves_nothing_beside(tmp_path: Path) -> No
     assert [file.name for file in tmp_path.iterdir()] == ["recipe.toml"]
 
 
-def test_a_text_that_cannot_replace_leaves_the_old_one_and_nothing_beside(tmp_path: Path) -> None:
+def test_a_failed_replacement_leaves_the_old_file_and_no_temporary_file(tmp_path: Path) -> None:
     path = tmp_path / "folder"
     (path / "inside").mkdir(parents=True)
     with pytest.raises(OutputError) as caught:
@@ -38,18 +38,18 @@ def test_a_file_is_never_written_over(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == b"old"
 
 
-def test_a_torn_last_line_is_not_read_and_is_cut_off_by_the_next(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_not_read_and_is_removed_by_the_next(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     append_line(path, '{"step": 1}')
     with path.open("ab") as file:
         file.write('{"näme'.encode()[:-4])
-    assert list(read_lines(path)) == ['{"step": 1}']
+    assert list(read_complete_lines(path)) == ['{"step": 1}']
     append_line(path, '{"step": 2}')
     assert path.read_bytes() == b'{"step": 1}\n{"step": 2}\n'
 
 
 @pytest.mark.parametrize("torn", [1, 65535, 65536, 65537, 200_000])
-def test_a_torn_line_is_cut_off_whatever_its_length(tmp_path: Path, torn: int) -> None:
+def test_an_incomplete_line_is_removed_whatever_its_length(tmp_path: Path, torn: int) -> None:
     for start in (b"", b"first\n"):
         path = tmp_path / f"{len(start)}.jsonl"
         path.write_bytes(start + b"x" * torn)
@@ -66,14 +66,14 @@ def test_only_a_newline_ends_a_line(tmp_path: Path) -> None:
     lines = ["a\rb", "c\u2028d", "e\x85f", ""]
     for line in lines:
         append_line(tmp_path / "metrics.jsonl", line)
-    assert list(read_lines(tmp_path / "metrics.jsonl")) == lines
+    assert list(read_complete_lines(tmp_path / "metrics.jsonl")) == lines
 
 
 def test_a_byte_that_is_not_utf8_is_named_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b"good\nb\xffd\n")
     with pytest.raises(DataError) as caught:
-        list(read_lines(path))
+        list(read_complete_lines(path))
     assert str(caught.value) == f"{path}, line 2: expected UTF-8, found the byte 0xff"
 
 
@@ -97,13 +97,13 @@ def test_a_line_that_fits_only_in_part_is_not_written_at_all(tmp_path: Path) -> 
     path = tmp_path / "metrics.jsonl"
     done = subprocess.run([sys.executable, "-c", FULL, path], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.startswith(f"{path}: needs 60 bytes and ")
-    assert list(read_lines(path)) == ["x" * 59] and path.stat().st_size == 60
+    assert list(read_complete_lines(path)) == ["x" * 59] and path.stat().st_size == 60
 
 
-def test_a_refusal_tells_what_was_needed_and_what_there_is(tmp_path: Path) -> None:
+def test_the_error_names_the_bytes_needed_and_the_bytes_free(tmp_path: Path) -> None:
     path = tmp_path / "checkpoints" / "00000800"
 
-    def told(number: int) -> str:
+    def message(number: int) -> str:
         return str(cannot_write(path, 91_234_567, OSError(number, os.strerror(number))))
 
     start, end = (
@@ -111,10 +111,10 @@ def test_a_refusal_tells_what_was_needed_and_what_there_is(tmp_path: Path) -> No
         "what was saved before is intact: make room, then go on from there",
     )
     for number, reason in ((errno.ENOSPC, "No space left on device"), (errno.EDQUOT, "Disk quota exceeded")):
-        assert told(number).startswith(start)
-        assert told(number).endswith(f" are free ({reason}); {end}")
-    assert told(errno.EFBIG).endswith("raise `ulimit -f`")
+        assert message(number).startswith(start)
+        assert message(number).endswith(f" are free ({reason}); {end}")
+    assert message(errno.EFBIG).endswith("raise `ulimit -f`")
     yours = "write to a folder that is yours and not read-only"
-    assert told(errno.EACCES) == f"{path}: cannot be written (Permission denied); {yours}"
-    assert told(errno.EROFS) == f"{path}: cannot be written (Read-only file system); {yours}"
-    assert told(errno.EIO) == f"{path}: cannot be written (Input/output error)"
+    assert message(errno.EACCES) == f"{path}: cannot be written (Permission denied); {yours}"
+    assert message(errno.EROFS) == f"{path}: cannot be written (Read-only file system); {yours}"
+    assert message(errno.EIO) == f"{path}: cannot be written (Input/output error)"

@@ -1,4 +1,4 @@
-"""What a table leaves out is as in the default of whoever asks for it, not of the class alone."""
+"""Settings that a table omits are as in the default of the recipe, not of the class alone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Job:
 
 
 @pytest.mark.parametrize(
-    ("table", "wanted"),
+    ("table", "expected"),
     [
         ({}, Train(99, Fast(warmup=7))),
         ({"train": {}}, Train(99, Fast(warmup=7))),
@@ -47,25 +47,25 @@ class Job:
         ({"train": {"schedule": {"kind": "fast"}}}, Train(99, Fast(warmup=7))),
     ],
 )
-def test_what_is_left_out_is_as_in_the_default(table: config.Table, wanted: Train) -> None:
-    assert config.parse(Job, table).train == wanted
+def test_omitted_settings_are_as_in_the_default(table: config.Table, expected: Train) -> None:
+    assert config.parse(Job, table).train == expected
 
 
-def test_what_is_shown_as_the_default_is_the_default() -> None:
-    shown = {(setting.key, setting.of): setting.default for setting in config.settings(Job)}
-    assert shown["train.steps", ""] == 99
-    assert shown["train.schedule.warmup", "fast"] == 7
-    assert shown["train.schedule.rate", "slow"] == 0.1
+def test_the_documented_default_is_the_default() -> None:
+    defaults = {(setting.key, setting.of): setting.default for setting in config.settings(Job)}
+    assert defaults["train.steps", ""] == 99
+    assert defaults["train.schedule.warmup", "fast"] == 7
+    assert defaults["train.schedule.rate", "slow"] == 0.1
 
 
-def test_a_wrong_key_beside_defaults_is_still_told() -> None:
+def test_an_unknown_key_beside_defaults_is_reported() -> None:
     with pytest.raises(ConfigError, match=r'unknown setting "train\.step"; did you mean train\.steps \(now 99\)\?'):
         config.parse(Job, {"train": {"step": 3}})
 
 
-def test_a_language_model_that_names_one_setting_keeps_the_job_s_defaults() -> None:
+def test_a_language_model_recipe_with_one_setting_keeps_the_task_s_defaults() -> None:
     settings = ["task.kind=generate", "data.kind=text", "data.train=a.txt", "model.kind=rnnlm"]
     recipe = Recipe.read(None, [*settings, "train.steps=7", "text.lowercase=true"])
-    assert (recipe.train.steps, recipe.train.smoothing) == (7, 0.0)
-    assert (recipe.text.kind, recipe.text.normal, recipe.text.lowercase) == ("char", "none", True)  # type: ignore[attr-defined]
+    assert (recipe.train.steps, recipe.train.label_smoothing) == (7, 0.0)
+    assert (recipe.text.kind, recipe.text.normalization, recipe.text.lowercase) == ("char", "none", True)  # type: ignore[attr-defined]
     assert Recipe.parse(config.plain(recipe)) == recipe

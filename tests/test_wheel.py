@@ -1,8 +1,7 @@
-"""What is built from this checkout: a wheel that holds all the package reads, and nothing else."""
+"""The wheel built from this checkout holds every file of the package, and nothing else."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import zipfile
@@ -11,17 +10,20 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
+from helpers import child_environment
+
 ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.slow
-def test_a_wheel_holds_every_file_of_the_package_and_runs_from_anywhere(tmp_path: Path) -> None:
+def test_the_wheel_holds_every_file_of_the_package_and_runs_from_anywhere(tmp_path: Path) -> None:
     (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         archive.extractall(tmp_path / "site")
-    ours = [path for path in (ROOT / "src" / "regard").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    assert names == {f"regard/{path.relative_to(ROOT / 'src' / 'regard').as_posix()}" for path in ours}
+    package = ROOT / "src" / "regard"
+    files = [path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert names == {f"regard/{path.relative_to(package).as_posix()}" for path in files}
     assert {"regard/py.typed", "regard/demo.toml"} <= names
     points = next((tmp_path / "site").glob("*.dist-info/entry_points.txt")).read_text(encoding="utf-8")
     assert "regard = regard.cli:main" in points
@@ -30,7 +32,7 @@ def test_a_wheel_holds_every_file_of_the_package_and_runs_from_anywhere(tmp_path
         [sys.executable, "-c", program, "--help"],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+        env=child_environment(PYTHONPATH=str(tmp_path / "site")),
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""One tiny instance of every family and what it reads. A law that holds in the zoo holds for the product."""
+"""One tiny instance of every model family, with its source. A test on the zoo covers all families."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from regard.models import ReaderConfig
+from regard.models import EncoderOnlyConfig
 from regard.models.base import Classifier, EncoderDecoder, Tagger
 from regard.models.convolution import ConvolutionConfig
-from regard.models.encoder_decoder import DecoderConfig, EncoderConfig, MixedConfig
+from regard.models.encoder_decoder import DecoderConfig, EncoderConfig, EncoderDecoderConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.gpt import GPTConfig
 from regard.models.luong import LuongConfig
 from regard.models.mlp import MLPConfig
-from regard.models.pooling import pool_of
+from regard.models.pooling import make_pooling
 from regard.models.recurrent import RecurrentConfig
 from regard.models.rnnlm import RNNLMConfig
 from regard.models.rnnsearch import RNNsearchConfig
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.transformer import TransformerConfig
 from regard.sequence import SOS, Rows, Tokens
-from regard.spaces import Classes, Gaussian, Vectors, Words
+from regard.spaces import Classes, FactorizedWords, Gaussian, Words
 
 V, D = 8, 16
 words = Words(V)
@@ -31,23 +31,25 @@ words = Words(V)
 
 def text(batch: int = 3) -> Tokens:
     """Sources of 5, 3 and 1 words."""
-    return Tokens.of([[4, 5, 6, 7, 5][: 5 - 2 * i] for i in range(batch)])
+    return Tokens.pad([[4, 5, 6, 7, 5][: 5 - 2 * i] for i in range(batch)])
 
 
-def nothing(batch: int = 3) -> Tokens:
+def empty_source(batch: int = 3) -> Tokens:
     return Tokens(torch.zeros(batch, 0, dtype=torch.long), torch.zeros(batch, dtype=torch.long), ragged=False)
 
 
 @dataclass(frozen=True)
-class Animal:
+class ZooEntry:
     make: Callable[[], EncoderDecoder]
     source: Callable[..., Rows]
     attends: bool = True
-    """whether it looks back at its source, so that there are *.cross.weights"""
+    """whether it has cross-attention, so that there are *.cross.weights"""
 
 
 def _transformer(**changes: object) -> TransformerConfig:
-    return replace(TransformerConfig(layers=2, width=D, inner=32, heads=4, dropout=0.1, longest=32), **changes)
+    return replace(
+        TransformerConfig(layers=2, width=D, ffn_width=32, heads=4, dropout=0.1, max_positions=32), **changes
+    )
 
 
 def _seq2seq(**changes: object) -> Seq2SeqConfig:
@@ -64,7 +66,7 @@ def _luong(**changes: object) -> LuongConfig:
 
 def _crossed(encoder: EncoderConfig, decoder: DecoderConfig) -> EncoderDecoder:
     """Any encoder with any decoder."""
-    return MixedConfig(encoder=encoder, decoder=decoder).build(words, words)
+    return EncoderDecoderConfig(encoder=encoder, decoder=decoder).build(words, words)
 
 
 _convolution = ConvolutionConfig(layers=2, width=12)
@@ -73,43 +75,45 @@ _rnnsearch = RNNsearchConfig(embedding=12, width=10, alignment=9, maxout=D, drop
 _gnmt = GNMTConfig(layers=3, width=D, dropout=0.1)
 
 ZOO = {
-    "transformer": Animal(lambda: _transformer().build(words, words), text),
-    "transformer-pre": Animal(lambda: _transformer(norm="pre", tie="none").build(words, words), text),
-    "transformer-learned": Animal(lambda: _transformer(positions="learned", tie="target").build(words, words), text),
-    "gpt": Animal(lambda: GPTConfig(layers=2, width=D, heads=4, longest=32).build(words, words), nothing, False),
-    "seq2seq": Animal(lambda: _seq2seq().build(words, words), text, False),
-    "seq2seq-tanh": Animal(lambda: _seq2seq(layers=1, cell="tanh").build(words, words), text, False),
-    "seq2seq-relu": Animal(lambda: _seq2seq(cell="relu", context="every").build(words, words), text, False),
-    "seq2seq-gru": Animal(
+    "transformer": ZooEntry(lambda: _transformer().build(words, words), text),
+    "transformer-pre": ZooEntry(lambda: _transformer(norm="pre", tie="none").build(words, words), text),
+    "transformer-learned": ZooEntry(lambda: _transformer(positions="learned", tie="target").build(words, words), text),
+    "gpt": ZooEntry(
+        lambda: GPTConfig(layers=2, width=D, heads=4, max_positions=32).build(words, words), empty_source, False
+    ),
+    "seq2seq": ZooEntry(lambda: _seq2seq().build(words, words), text, False),
+    "seq2seq-tanh": ZooEntry(lambda: _seq2seq(layers=1, cell="tanh").build(words, words), text, False),
+    "seq2seq-relu": ZooEntry(lambda: _seq2seq(cell="relu", context="every").build(words, words), text, False),
+    "seq2seq-gru": ZooEntry(
         lambda: _seq2seq(cell="gru", context="every", bidirectional=True).build(words, words), text, False
     ),
-    "rnnlm": Animal(lambda: _rnnlm(layers=2, tie=True).build(words, words), nothing, False),
-    "rnnlm-every": Animal(lambda: _rnnlm(cell="gru", condition="every").build(words, words), text, False),
-    "lstm-transformer": Animal(lambda: _crossed(_seq2seq(layers=1, reverse=False), _small), text),
-    "both-transformer": Animal(lambda: _crossed(_seq2seq(layers=1, cell="gru", bidirectional=True), _small), text),
-    "convolution-luong": Animal(lambda: _crossed(_convolution, LuongConfig(layers=2, width=D, dropout=0.1)), text),
-    "convolution-gru": Animal(
+    "rnnlm": ZooEntry(lambda: _rnnlm(layers=2, tie=True).build(words, words), empty_source, False),
+    "rnnlm-every": ZooEntry(lambda: _rnnlm(cell="gru", condition="every").build(words, words), text, False),
+    "lstm-transformer": ZooEntry(lambda: _crossed(_seq2seq(layers=1, reverse=False), _small), text),
+    "both-transformer": ZooEntry(lambda: _crossed(_seq2seq(layers=1, cell="gru", bidirectional=True), _small), text),
+    "convolution-luong": ZooEntry(lambda: _crossed(_convolution, LuongConfig(layers=2, width=D, dropout=0.1)), text),
+    "convolution-gru": ZooEntry(
         lambda: _crossed(replace(_convolution, units="relu"), _seq2seq(cell="gru", context="every")), text, False
     ),
-    "rnnsearch": Animal(lambda: _rnnsearch.build(words, words), text),
-    "luong": Animal(lambda: _luong().build(words, words), text),
-    "luong-dot": Animal(lambda: _luong(layers=1, score="dot", reverse=False).build(words, words), text),
-    "luong-concat": Animal(lambda: _luong(layers=1, score="concat").build(words, words), text),
-    "luong-cosine": Animal(lambda: _luong(layers=1, score="cosine").build(words, words), text),
-    "luong-unfed": Animal(lambda: _luong(feeding="none").build(words, words), text),
-    "gnmt": Animal(lambda: _gnmt.build(words, words), text),
-    "transformer-rnnsearch": Animal(lambda: _crossed(_small, _rnnsearch), text),
-    "rnnsearch-luong": Animal(lambda: _crossed(_rnnsearch, _luong(layers=1)), text),
+    "rnnsearch": ZooEntry(lambda: _rnnsearch.build(words, words), text),
+    "luong": ZooEntry(lambda: _luong().build(words, words), text),
+    "luong-dot": ZooEntry(lambda: _luong(layers=1, score="dot", reverse=False).build(words, words), text),
+    "luong-concat": ZooEntry(lambda: _luong(layers=1, score="concat").build(words, words), text),
+    "luong-cosine": ZooEntry(lambda: _luong(layers=1, score="cosine").build(words, words), text),
+    "luong-unfed": ZooEntry(lambda: _luong(feeding="none").build(words, words), text),
+    "gnmt": ZooEntry(lambda: _gnmt.build(words, words), text),
+    "transformer-rnnsearch": ZooEntry(lambda: _crossed(_small, _rnnsearch), text),
+    "rnnsearch-luong": ZooEntry(lambda: _crossed(_rnnsearch, _luong(layers=1)), text),
 }
 
 REAL = {
-    "rnnlm-gaussian": Animal(lambda: _rnnlm(cell="gru").build(Gaussian(2), Gaussian(2)), nothing, False),
+    "rnnlm-gaussian": ZooEntry(lambda: _rnnlm(cell="gru").build(Gaussian(2), Gaussian(2)), empty_source, False),
 }
-"""Models of real-valued sequences: what is said is no word, so the laws of searches are not theirs."""
+"""models of real-valued sequences, which are not searched"""
 
 C = 3
 POOLS = ("last", "mean", "max", "first")
-READING: dict[str, ReaderConfig] = {
+READING: dict[str, EncoderOnlyConfig] = {
     "lstm": RecurrentConfig(width=D, dropout=0.1),
     "gru-deep": RecurrentConfig(cell="gru", layers=2, width=D, dropout=0.1),
     "tanh": RecurrentConfig(cell="tanh", width=D, bidirectional=False, dropout=0.1),
@@ -119,18 +123,18 @@ READING: dict[str, ReaderConfig] = {
     "transformer-learned": _transformer(layers=1, positions="learned"),
     "mlp": MLPConfig(layers=2, width=D, dropout=0.1),
 }
-"""One of every kind that can read for a head."""
+"""one encoder of every kind"""
 
 
 def classifier(name: str, pool: str) -> Classifier:
-    """One answer for a whole text."""
+    """One output per text."""
     encoder = READING[name].build_encoder(words)
-    return Classifier(encoder, pool_of(pool, encoder), Classes(C), encoder.width)
+    return Classifier(encoder, make_pooling(pool, encoder), Classes(C), encoder.width)
 
 
 def tagger(name: str, table: int = 0) -> Tagger:
-    """One answer a place; with `table`, from word vectors of another width."""
-    encoder = READING[name].build_encoder(Vectors(V, table=table) if table else words)
+    """One output per token; with `table`, from word vectors of another width."""
+    encoder = READING[name].build_encoder(FactorizedWords(V, table=table) if table else words)
     return Tagger(encoder, Classes(C), encoder.width)
 
 
@@ -139,12 +143,12 @@ READERS: dict[str, Callable[[], Classifier | Tagger]] = {
     **{f"{name} each": (lambda n=name: tagger(n)) for name in READING},
     "lstm vectors": lambda: tagger("lstm", table=5),
 }
-"""Every reader with every head: what answers for a whole text, and what answers at each place."""
+"""every encoder as classifier and as tagger"""
 
 TARGET = Tokens.full(torch.tensor([[SOS, 4, 5, 6, 7], [SOS, 7, 6, 5, 4], [SOS, 4, 4, 4, 4]]))
-RAGGED = Tokens.of([[SOS, 4, 5, 6, 3], [SOS, 7, 3], [SOS, 3]])
+RAGGED = Tokens.pad([[SOS, 4, 5, 6, 3], [SOS, 7, 3], [SOS, 3]])
 SERIES = replace(RAGGED, data=torch.linspace(-1, 1, 30).view(3, 5, 2))
-"""Two numbers a place, 5, 3 and 2 places long."""
+"""two numbers per position, of lengths 5, 3 and 2"""
 
 
 def build(name: str) -> EncoderDecoder:
@@ -157,8 +161,8 @@ def reader(name: str) -> Classifier | Tagger:
     return READERS[name]().eval()
 
 
-def alone(rows: Rows, i: int) -> Rows:
-    """Row i without its neighbours, and so without padding."""
+def single_row(rows: Rows, i: int) -> Rows:
+    """Row i alone, without padding."""
     one = rows.select(torch.tensor([i]))
     if isinstance(one, Tokens):
         one = replace(one.map(lambda t: t if t.ndim == 1 else t[:, : int(one.lengths)]), ragged=False)
@@ -166,7 +170,7 @@ def alone(rows: Rows, i: int) -> Rows:
 
 
 def sharpen(model: nn.Module) -> None:
-    """Untrained models say the same everywhere: make them decided, so that they end at different times."""
+    """Untrained models predict the same everywhere: sharpen them, so that they end at different times."""
     torch.manual_seed(3)
     for name, p in model.named_parameters():
         # a ReLU's state has no bound: with large recurrent weights it would blow up, and rounding with it

@@ -1,4 +1,4 @@
-"""Sequence models, from the RNN to the Transformer: trained, used and looked into."""
+"""Sequence models from the RNN to the Transformer: training, inference and inspection."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from regard.run import Run, load, record
     from regard.tasks import Model, Recipe
 
-_HOMES = {"Model": "tasks", "Recipe": "tasks", "Recording": "look", "Run": "run", "load": "run", "record": "run"}
+_MODULES = {"Model": "tasks", "Recipe": "tasks", "Recording": "look", "Run": "run", "load": "run", "record": "run"}
 __all__ = ["Model", "Recipe", "Recording", "Run", "load", "record"]
 
 
 def __getattr__(name: str) -> Any:
-    """Public names are imported when they are first asked for: `regard --help` must not wait for torch."""
+    """Import public names on first access: `regard --help` must not wait for torch."""
     import importlib
 
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"regard.{_HOMES[name]}"), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"regard.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'regard' has no attribute {name!r}")
 
 

@@ -1,12 +1,13 @@
-"""Settings are frozen dataclasses; files are TOML; `kind = "..."` in a table picks a member of a union.
+"""Configuration: frozen dataclasses, read from TOML; `kind = "..."` in a table selects a member of a union.
 
 There is no registry: the union type in the annotation is the list of choices. The string under a field is its
-documentation, wherever it is shown.
+documentation in help, schema and error messages.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import dataclasses
 import difflib
 import inspect
@@ -22,34 +23,26 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 import tomli_w
 
 from regard.errors import ConfigError, InputError
+from regard.renamed import RENAMED_VALUES, renamed_key
 
 T = TypeVar("T")
 Table = dict[str, Any]
 
 
 class UnknownSetting(ConfigError):
-    """A key that no config has, with a guess at what was meant.
-
-    >>> UnknownSetting("model.layer", "; did you mean model.layers?").told("in a.toml")
-    'unknown setting "model.layer", in a.toml; did you mean model.layers?'
-    """
+    """An unknown key, with a suggestion."""
 
     def __init__(self, key: str, guess: str) -> None:
         super().__init__(f'unknown setting "{key}"{guess}')
         self.key, self.guess = key, guess
 
-    def told(self, origin: str) -> str:
-        """The message, with where the key was given."""
+    def message(self, origin: str) -> str:
+        """The error message, with where the key was given."""
         return f'unknown setting "{self.key}", {origin}{self.guess}'
 
 
 def read(path: Path) -> Table:
-    """The tables of a TOML file.
-
-    >>> read(Path("no-such-recipe.toml"))
-    Traceback (most recent call last):
-    regard.errors.InputError: cannot open the recipe no-such-recipe.toml: No such file or directory
-    """
+    """The tables of a TOML file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -66,7 +59,7 @@ def override(table: Table, settings: Sequence[str]) -> Table:
     >>> override({"train": {"steps": 5}}, ["train.steps=7", "model.norm=pre"])
     {'train': {'steps': 7}, 'model': {'norm': 'pre'}}
     """
-    table = _copied(table)
+    table = copy.deepcopy(table)
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals:
@@ -82,7 +75,7 @@ def override(table: Table, settings: Sequence[str]) -> Table:
 
 
 def parse(cls: type[T], table: Table, where: str = "") -> T:
-    """Build `cls` from a table; every mistake is an error that says where it is and what would be right.
+    """Build `cls` from a table; each mistake raises an error that says where it is and what was expected.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Train:
@@ -95,24 +88,12 @@ def parse(cls: type[T], table: Table, where: str = "") -> T:
 
 
 def dump(config: Any) -> str:
-    """The TOML text that gives this config back.
-
-    >>> @dataclasses.dataclass(frozen=True)
-    ... class Train:
-    ...     steps: int = 100
-    ...     clip: float | None = None
-    >>> dump(Train())
-    'steps = 100\\n'
-    """
+    """A config as TOML."""
     return tomli_w.dumps(plain(config))
 
 
 def plain(config: Any) -> Any:
-    """A config as tables, lists and scalars; what is None is left out.
-
-    >>> plain(Path("a"))
-    'a'
-    """
+    """A config as tables, lists and scalars, without fields that are None."""
     if dataclasses.is_dataclass(config):
         items = ((f.name, getattr(config, f.name)) for f in dataclasses.fields(config))
         return {name: plain(value) for name, value in items if value is not None}
@@ -129,19 +110,12 @@ def differences(old: Any, new: Any) -> list[str]:
     """
     a, b = flat(plain(old)), flat(plain(new))
     changed = [key for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key)]
-    return [f"{key} was {_said(a, key)}, is {_said(b, key)}" for key in changed]
-
-
-def _said(table: Table, key: str) -> str:
-    return repr(table[key]) if key in table else "not set"
+    was, now = ([repr(table[key]) if key in table else "not set" for key in changed] for table in (a, b))
+    return [f"{key} was {old}, is {new}" for key, old, new in zip(changed, was, now, strict=True)]
 
 
 def flat(table: Table, prefix: str = "") -> dict[str, Any]:
-    """Nested tables as one, keys joined by dots.
-
-    >>> flat({"train": {"steps": 5}, "seed": 1})
-    {'train.steps': 5, 'seed': 1}
-    """
+    """Nested tables as one table with dotted keys."""
     found: dict[str, Any] = {}
     for key, value in table.items():
         found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
@@ -150,11 +124,7 @@ def flat(table: Table, prefix: str = "") -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """One key that a recipe may hold.
-
-    >>> Setting("train.steps", "int", 100, "updates of the weights").key
-    'train.steps'
-    """
+    """One key that a recipe may hold."""
 
     key: str
     type: str
@@ -165,48 +135,40 @@ class Setting:
     """the kind of table that has it, where there is a choice of tables"""
 
 
-def settings(cls: Any, prefix: str = "", of: str = "", usual: Any = None) -> Iterator[Setting]:
-    """Every key that a config class knows, those of each member of a union in turn; `usual` has other defaults.
-
-    >>> @dataclasses.dataclass(frozen=True)
-    ... class Train:
-    ...     steps: int = 100
-    >>> [setting.key for setting in settings(Train, "train.")]
-    ['train.steps']
-    """
-    hints, told = get_type_hints(cls), documented(cls)
+def settings(cls: Any, prefix: str = "", of: str = "", defaults: Any = None) -> Iterator[Setting]:
+    """All keys of a config class, with those of each member of a union; `defaults` overrides the class's defaults."""
+    hints, docs = get_type_hints(cls), field_docs(cls)
     for field in dataclasses.fields(cls):
         hint = hints[field.name]
         tables = [m for m in (get_args(hint) or (hint,)) if dataclasses.is_dataclass(m)]
         for member in tables:
             kind = get_args(get_type_hints(member)["kind"])[0] if len(tables) > 1 else of
-            given = _default(field) if usual is None else getattr(usual, field.name)
+            given = _default(field) if defaults is None else getattr(defaults, field.name)
             yield from settings(member, f"{prefix}{field.name}.", kind, given if type(given) is member else None)
         if not tables:
             choices = get_args(hint) if get_origin(hint) is Literal else ()
-            doc = told.get(field.name, "")
-            default = _default(field) if usual is None else getattr(usual, field.name)
-            yield Setting(f"{prefix}{field.name}", _spelled(hint), default, doc, choices, of)
+            doc = docs.get(field.name, "")
+            default = _default(field) if defaults is None else getattr(defaults, field.name)
+            yield Setting(f"{prefix}{field.name}", _type_name(hint), default, doc, choices, of)
 
 
 @cache
-def documented(cls: type) -> Mapping[str, str]:
-    """The string under each field of a dataclass.
-
-    >>> documented(Setting)["of"]
-    'the kind of table that has it, where there is a choice of tables'
-    """
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
-    except (OSError, TypeError):
-        return {}
-    body = tree.body[0].body  # type: ignore[attr-defined]
-    return {
-        a.target.id: " ".join(b.value.value.split())
-        for a, b in itertools.pairwise(body)
-        if isinstance(a, ast.AnnAssign) and isinstance(a.target, ast.Name)
-        if isinstance(b, ast.Expr) and isinstance(b.value, ast.Constant) and isinstance(b.value.value, str)
-    }
+def field_docs(cls: type) -> Mapping[str, str]:
+    """The string under each field of a dataclass, inherited fields included."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
+        except (OSError, TypeError):
+            continue
+        body = tree.body[0].body  # type: ignore[attr-defined]
+        found |= {
+            a.target.id: " ".join(b.value.value.split())
+            for a, b in itertools.pairwise(body)
+            if isinstance(a, ast.AnnAssign) and isinstance(a.target, ast.Name)
+            if isinstance(b, ast.Expr) and isinstance(b.value, ast.Constant) and isinstance(b.value.value, str)
+        }
+    return found
 
 
 def _parse(hint: Any, value: Any, where: str) -> Any:
@@ -217,9 +179,7 @@ def _parse(hint: Any, value: Any, where: str) -> Any:
         return _parse_tuple(get_args(hint), value, where)
     if origin is Literal:
         if value not in get_args(hint):
-            close = difflib.get_close_matches(str(value), map(str, get_args(hint)), n=1)
-            guess = f"; did you mean {close[0]}?" if close else ""
-            raise ConfigError(f"{where}: expected one of {', '.join(map(str, get_args(hint)))}, got {value!r}{guess}")
+            raise ConfigError(f"{where}: {choice_error(value, tuple(map(str, get_args(hint))), where)}")
         return value
     if dataclasses.is_dataclass(hint):
         return _parse_dataclass(hint, value, where)
@@ -227,7 +187,7 @@ def _parse(hint: Any, value: Any, where: str) -> Any:
         return float(value)
     if hint is Path and isinstance(value, str):
         return Path(value)
-    _expect(type(value) is hint, where, _spelled(hint), value)
+    _expect(type(value) is hint, where, _type_name(hint), value)
     return value
 
 
@@ -252,34 +212,36 @@ def _parse_dataclass(cls: Any, value: Any, where: str) -> Any:
     ]
     if missing:
         raise ConfigError(f"{' and '.join(missing)} must be given")
-    usual = {f.name: f.default for f in dataclasses.fields(cls)}
-    parts = {k: _parse(hints[k], _completed(usual[k], item), f"{dot}{k}") for k, item in value.items()}
+    defaults = {f.name: f.default for f in dataclasses.fields(cls)}
+    parts = {k: _parse(hints[k], _complete(defaults[k], item), f"{dot}{k}") for k, item in value.items()}
     try:
         return cls(**parts)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}" if where else str(error)) from None
 
 
-def _completed(usual: Any, item: Any) -> Any:
-    """What a table leaves out is as in the default, unless it is of another kind: train.schedule.lr=1e-3 is enough."""
-    if not dataclasses.is_dataclass(usual) or not isinstance(item, dict):
+def _complete(default: Any, item: Any) -> Any:
+    """Fill in a partial table from the default, unless it is of another kind: train.schedule.lr=1e-3 is enough."""
+    if not dataclasses.is_dataclass(default) or not isinstance(item, dict):
         return item
-    kept = {f.name: getattr(usual, f.name) for f in dataclasses.fields(usual)}
-    if "kind" in kept and item.get("kind", kept["kind"]) != kept["kind"]:
+    values = {f.name: getattr(default, f.name) for f in dataclasses.fields(default)}
+    if "kind" in values and item.get("kind", values["kind"]) != values["kind"]:
         return item
-    rest = {name: plain(value) for name, value in kept.items() if value is not None and name not in item}
-    return {**rest, **{name: _completed(kept.get(name), value) for name, value in item.items()}}
+    rest = {name: plain(value) for name, value in values.items() if value is not None and name not in item}
+    return {**rest, **{name: _complete(values.get(name), value) for name, value in item.items()}}
 
 
 def _guess(cls: Any, key: str, dot: str, given: Table) -> str:
     fields = {f.name: f for f in dataclasses.fields(cls)}
+    if present := renamed_key(f"{dot}{key}", given.get("kind")):
+        return f"; {dot}{key} is now {present}"
     close = difflib.get_close_matches(key, fields, n=1)
     if not close:
         return f"; there are {', '.join(dot + name for name in fields)}"
-    now, doc = given.get(close[0], _default(fields[close[0]])), documented(cls).get(close[0], "")
+    now, doc = given.get(close[0], _default(fields[close[0]])), field_docs(cls).get(close[0], "")
     now = None if isinstance(now, dict) or dataclasses.is_dataclass(now) else now
-    said = ", ".join(filter(None, [doc, "" if now is None else f"now {now}"]))
-    return f"; did you mean {dot}{close[0]}{f' ({said})' if said else ''}?"
+    detail = ", ".join(filter(None, [doc, "" if now is None else f"now {now}"]))
+    return f"; did you mean {dot}{close[0]}{f' ({detail})' if detail else ''}?"
 
 
 def _parse_union(members: tuple[Any, ...], value: Any, where: str) -> Any:
@@ -293,18 +255,40 @@ def _parse_union(members: tuple[Any, ...], value: Any, where: str) -> Any:
     if value.get("kind") not in tables:
         if "kind" not in value:
             raise ConfigError(f"{where}.kind must be given: one of {', '.join(tables)}")
-        close = difflib.get_close_matches(str(value.get("kind")), tables, n=1)
-        guess = f"; did you mean {close[0]}?" if close else ""
-        raise ConfigError(f"{where}.kind: expected one of {', '.join(tables)}, got {value.get('kind')!r}{guess}")
+        raise ConfigError(f"{where}.kind: {choice_error(value['kind'], tuple(tables), f'{where}.kind')}")
     return _parse(tables[value["kind"]], value, where)
 
 
-def _expect(holds: bool, where: str, wanted: str, got: Any) -> None:
+def choice_error(value: Any, choices: Sequence[str], key: str = "") -> str:
+    """The message about a value that is none of the choices, with its present name or the closest choice."""
+    close = difflib.get_close_matches(str(value), choices, n=1)
+    guess = f"; did you mean {close[0]}?" if close else ""
+    if present := RENAMED_VALUES.get((key, str(value))):
+        guess = f'; "{value}" is now "{present}"'
+    return f"expected one of {', '.join(choices)}, got {value!r}{guess}"
+
+
+def check_at_least(config: Any, least: float, *names: str) -> None:
+    """Raise ConfigError unless all of these fields are at least `least`."""
+    if not all(getattr(config, name) >= least for name in names):  # also refuses NaN
+        *head, last = (f"{name} = {getattr(config, name)}" for name in names)
+        fields = f"{', '.join(head)} and {last}" if head else last
+        raise ConfigError(f"{fields} must be at least {least}")
+
+
+def check_share(config: Any, *names: str) -> None:
+    """Raise ConfigError unless each of these fields is a share, at least 0 and below 1."""
+    for name in names:
+        if not 0 <= getattr(config, name) < 1:
+            raise ConfigError(f"{name} = {getattr(config, name)} must be at least 0 and below 1")
+
+
+def _expect(holds: bool, where: str, expected: str, got: Any) -> None:
     if not holds:
-        raise ConfigError(f"{where}: expected {wanted}, got {got!r}")
+        raise ConfigError(f"{where}: expected {expected}, got {got!r}")
 
 
-def _spelled(hint: Any) -> str:
+def _type_name(hint: Any) -> str:
     names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", Path: "a path"}
     if hint in names:
         return names[hint]
@@ -312,7 +296,7 @@ def _spelled(hint: Any) -> str:
         return "one of " + ", ".join(map(str, get_args(hint)))
     if get_origin(hint) is tuple:
         return "a list"
-    return " or ".join(_spelled(m) for m in get_args(hint) if m is not NoneType) or str(hint)
+    return " or ".join(_type_name(m) for m in get_args(hint) if m is not NoneType) or str(hint)
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
@@ -326,7 +310,3 @@ def _value(text: str) -> Any:
         return tomllib.loads(f"x = {text}")["x"]
     except tomllib.TOMLDecodeError:
         return text
-
-
-def _copied(value: Any) -> Any:
-    return {key: _copied(item) for key, item in value.items()} if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""Who else is training: rank, size, sums over ranks. One process is a world of size 1; nobody else asks."""
+"""Distributed training: rank, world size, all-reduce. One process is a group of size 1."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-PATIENCE = timedelta(hours=12)
-"""how long ranks wait for one another: the leader may prepare much data alone. A rank that dies is noticed at once"""
+TIMEOUT = timedelta(hours=12)
+"""how long ranks wait: the main rank may prepare much data alone. A rank that dies is noticed at once"""
 
 
 @dataclass(frozen=True)
-class World:
-    """One of `size` processes that do the same thing to different rows.
+class ProcessGroup:
+    """Process group of data-parallel training: one of `size` processes that work on different rows.
 
-    >>> World().sum({"loss": torch.tensor(2.0)})
+    >>> ProcessGroup().sum({"loss": torch.tensor(2.0)})
     {'loss': tensor(2., dtype=torch.float64)}
     """
 
@@ -27,35 +27,35 @@ class World:
     size: int = 1
 
     @classmethod
-    def join(cls) -> World:
-        """The world that torchrun or `--nproc` put this process into; alone otherwise."""
+    def init(cls) -> ProcessGroup:
+        """Join the group of torchrun or `--nproc`; a group of size 1 otherwise."""
         size = int(os.environ.get("WORLD_SIZE", "1"))
         if size == 1:
             return cls()
         if not dist.is_initialized():
             backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-            meeting, rank = os.environ.get("REGARD_MEETING", "env://"), int(os.environ["RANK"])
-            dist.init_process_group(backend, init_method=meeting, rank=rank, world_size=size, timeout=PATIENCE)
+            meeting, rank = os.environ.get("REGARD_INIT_METHOD", "env://"), int(os.environ["RANK"])
+            dist.init_process_group(backend, init_method=meeting, rank=rank, world_size=size, timeout=TIMEOUT)
         return cls(dist.get_rank(), dist.get_world_size())
 
     @property
-    def leads(self) -> bool:
-        """Whether this process writes files and speaks."""
+    def is_main(self) -> bool:
+        """Whether this is rank 0, which writes files and logs."""
         return self.rank == 0
 
     def sum(self, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Each value summed over all ranks, in double precision."""
         stacked = torch.stack([value.detach().double() for value in values.values()])
-        self.add_up(stacked)
+        self.all_reduce_(stacked)
         return dict(zip(values, stacked.unbind(), strict=True))
 
-    def add_up(self, tensor: Tensor) -> None:
+    def all_reduce_(self, tensor: Tensor) -> None:
         """Sum `tensor` over all ranks, in place."""
         if self.size > 1:
             dist.all_reduce(tensor)
 
     def gather(self, message: bytes) -> list[bytes]:
-        """The messages of all ranks, in the order of ranks; they may differ in length. Everybody gets them."""
+        """All-gather: the messages of all ranks, in the order of ranks; they may differ in length."""
         if self.size == 1:
             return [message]
         lengths = torch.zeros(self.size, dtype=torch.long)
@@ -67,15 +67,15 @@ class World:
             dist.broadcast(part, rank)
         return [bytes(part.numpy()) for part in parts]
 
-    def any(self, flag: int) -> int:
-        """The largest of all ranks' flags: all see the same, so all stop at the same step."""
+    def max_over_ranks(self, flag: int) -> int:
+        """The largest flag of all ranks: all see the same, so all stop at the same step."""
         if self.size == 1:
             return flag
         flags = torch.tensor(flag)
         dist.all_reduce(flags, dist.ReduceOp.MAX)
         return int(flags)
 
-    def leave(self) -> None:
-        """Say goodbye, so that nobody waits."""
+    def close(self) -> None:
+        """Destroy the process group."""
         if self.size > 1 and dist.is_initialized():
             dist.destroy_process_group()

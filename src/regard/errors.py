@@ -1,117 +1,76 @@
-"""What can go wrong through no fault of the program: each kind knows the exit code the command line ends with.
+"""Errors that a user can fix, each with the exit code of the command line.
 
-An error says where, what was expected, what was found and what to do, in one or two sentences.
+A message says where, what was expected, what was found and what to do, in one or two sentences.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class RegardError(Exception):
-    """Something a person can mend; the command line prints it without a traceback.
-
-    >>> raise ConfigError("train.steps: expected a whole number, got 'many'")
-    Traceback (most recent call last):
-    regard.errors.ConfigError: train.steps: expected a whole number, got 'many'
-    """
+    """An error that a user can fix; the command line prints it without a traceback."""
 
     exit_code = 1
 
-
-class ConfigError(RegardError):
-    """A recipe, a setting or a flag is wrong.
-
-    >>> ConfigError.exit_code
-    2
-    """
-
-    exit_code = 2
+    def __init_subclass__(cls, exit_code: int | None = None) -> None:
+        super().__init_subclass__()
+        cls.exit_code = cls.exit_code if exit_code is None else exit_code
 
 
-class ModelError(RegardError):
-    """A model, a run or a checkpoint cannot be used.
-
-    >>> ModelError.exit_code
-    3
-    """
-
-    exit_code = 3
+class ConfigError(RegardError, exit_code=2):
+    """A recipe, a setting or a flag is wrong."""
 
 
-class DataError(RegardError):
-    """Data was read, and is not usable.
-
-    >>> DataError.exit_code
-    4
-    """
-
-    exit_code = 4
+class ModelError(RegardError, exit_code=3):
+    """A model, a run or a checkpoint cannot be used."""
 
 
-class Diverged(RegardError):
-    """The loss or a gradient is not a number any more.
-
-    >>> Diverged.exit_code
-    5
-    """
-
-    exit_code = 5
+class DataError(RegardError, exit_code=4):
+    """Data was read and is not usable."""
 
 
-class ThresholdMissed(RegardError):
-    """A score that was asked for was not reached.
+class LineError(DataError):
+    """One line of the input cannot be processed; `line` is its number, from 1."""
 
-    >>> ThresholdMissed.exit_code
-    6
-    """
-
-    exit_code = 6
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
 
 
-class InputError(RegardError):
-    """A file or folder to read from cannot be opened.
-
-    >>> InputError.exit_code
-    66
-    """
-
-    exit_code = 66
-
-
-class NetworkError(RegardError):
-    """A registry was not reached, or what it sent is not what was asked for.
-
-    >>> NetworkError.exit_code
-    69
-    """
-
-    exit_code = 69
+@contextmanager
+def at_line(line: int) -> Iterator[str]:
+    """Turn a DataError about one line of the input into a LineError; gives "line N" for its message."""
+    try:
+        yield f"line {line}"
+    except DataError as error:
+        raise LineError(str(error), line) from None
 
 
-class OutputError(RegardError):
-    """Something cannot be written: the disk is full, or permission is missing.
-
-    >>> OutputError.exit_code
-    74
-    """
-
-    exit_code = 74
+class Diverged(RegardError, exit_code=5):
+    """The loss or a gradient is NaN or infinite."""
 
 
-class Interrupted(RegardError):
-    """Ctrl-C; what had to be kept was written.
-
-    >>> Interrupted.exit_code
-    130
-    """
-
-    exit_code = 130
+class ThresholdMissed(RegardError, exit_code=6):
+    """A required score was not reached."""
 
 
-class Terminated(RegardError):
-    """SIGTERM; what had to be kept was written.
+class InputError(RegardError, exit_code=66):
+    """An input file or folder cannot be opened."""
 
-    >>> Terminated.exit_code
-    143
-    """
 
-    exit_code = 143
+class NetworkError(RegardError, exit_code=69):
+    """A download failed, or the server sent something unexpected."""
+
+
+class OutputError(RegardError, exit_code=74):
+    """Output cannot be written: the disk is full, or permission is missing."""
+
+
+class Interrupted(RegardError, exit_code=130):
+    """Ctrl-C; the state was saved."""
+
+
+class Terminated(RegardError, exit_code=143):
+    """SIGTERM; the state was saved."""

@@ -1,4 +1,4 @@
-"""Files that survive a crash: written beside, flushed to the disk, then renamed; or appended line by line."""
+"""Crash-safe file writing, the only atomic writer here: atomic replacement, appends of whole lines, fsync, SHA-256."""
 
 from __future__ import annotations
 
@@ -15,29 +15,19 @@ from pathlib import Path
 from regard.errors import DataError, OutputError
 
 TEMPORARY = ".tmp-"
-"""How the name of anything half written begins; readers never look at such a name."""
+"""Prefix of the names of unfinished files; readers ignore such names."""
 
 
 @dataclass(frozen=True)
-class Written:
-    """What a file holds: its size and the SHA-256 of its bytes.
-
-    >>> Written(0, "e3b0c442").size
-    0
-    """
+class FileDigest:
+    """Size of a file and SHA-256 of its bytes."""
 
     size: int
     sha256: str
 
 
-def write_file(path: Path, chunks: Iterable[bytes | memoryview]) -> Written:
-    """Write a new file to the disk, all of it, and return what it holds; the bytes are hashed on their way.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_file(Path(folder) / "a", [b"ab", b"c"])
-    Written(size=3, sha256='ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
-    """
+def write_file(path: Path, chunks: Iterable[bytes | memoryview]) -> FileDigest:
+    """Write a new file and fsync it; return its size and SHA-256, computed while writing."""
     digest, size = hashlib.sha256(), 0
     with path.open("xb", buffering=0) as file:
         for chunk in chunks:
@@ -47,16 +37,11 @@ def write_file(path: Path, chunks: Iterable[bytes | memoryview]) -> Written:
             while rest:
                 rest = rest[file.write(rest) :]
         os.fsync(file.fileno())
-    return Written(size, digest.hexdigest())
+    return FileDigest(size, digest.hexdigest())
 
 
 def fsync_folder(path: Path) -> None:
-    """Flush a folder's list of names to the disk: without it a power cut may undo a rename.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     fsync_folder(Path(folder))
-    """
+    """Flush a folder's directory entries to disk: without it a power cut may undo a rename."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -67,27 +52,24 @@ def fsync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
-def temporary_name(of: str) -> str:
-    """A name for something half written that nobody else uses.
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
-    >>> temporary_name("last").startswith(".tmp-last-")
-    True
-    """
+
+def temporary_name(of: str) -> str:
+    """A unique name for an unfinished file."""
     return f"{TEMPORARY}{of}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def write_text_atomically(path: Path, text: str) -> None:
-    """Put a text at a path so that a reader sees the old text or the new one, never a part, whatever happens.
+    """Replace a text file atomically: readers see the old text or the new one, never a part of it."""
+    write_bytes_atomically(path, text.encode())
 
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     recipe = Path(folder) / "recipe.toml"
-    ...     write_text_atomically(recipe, "steps = 1\\n")
-    ...     write_text_atomically(recipe, "steps = 2\\n")
-    ...     recipe.read_text("utf-8")
-    'steps = 2\\n'
-    """
-    data = text.encode()
+
+def write_bytes_atomically(path: Path, data: bytes) -> None:
+    """Replace a file atomically: written beside it, flushed to disk, then renamed."""
     temporary = path.with_name(temporary_name(path.name))
     try:
         try:
@@ -101,18 +83,9 @@ def write_text_atomically(path: Path, text: str) -> None:
 
 
 def append_line(path: Path, text: str) -> None:
-    """Add one line to a file with one write; a line torn by an earlier crash is cut off first.
+    """Append one line with a single write; an incomplete last line, left by a crash, is removed first.
 
-    It is not flushed to the disk (a line of metrics is not worth the wait): a killed process loses nothing,
-    a power cut may lose the newest lines.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     metrics = Path(folder) / "metrics.jsonl"
-    ...     append_line(metrics, '{"step": 1}')
-    ...     append_line(metrics, '{"step": 2}')
-    ...     list(read_lines(metrics))
-    ['{"step": 1}', '{"step": 2}']
+    There is no fsync, too slow for each line of metrics: only a power cut may lose the newest lines.
     """
     if "\n" in text:
         raise ValueError(f"one line expected, got {text.count(chr(10)) + 1}: {text[:40]!r}")
@@ -132,7 +105,7 @@ def append_line(path: Path, text: str) -> None:
 
 def _append(descriptor: int, data: bytes, end: int) -> None:
     try:
-        if os.write(descriptor, data) < len(data):  # a disk with room for a part: no half line may stay
+        if os.write(descriptor, data) < len(data):  # disk full: do not keep half a line
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError:
         os.ftruncate(descriptor, end)
@@ -150,16 +123,8 @@ def _end_of_last_line(descriptor: int) -> int:
     return 0
 
 
-def read_lines(path: Path) -> Iterator[str]:
-    """The whole lines of a file that append_line writes; a last line without its end was torn and is left out.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     metrics = Path(folder) / "metrics.jsonl"
-    ...     _ = metrics.write_bytes(b'{"step": 1}\\n{"st')
-    ...     list(read_lines(metrics))
-    ['{"step": 1}']
-    """
+def read_complete_lines(path: Path) -> Iterator[str]:
+    """Read the lines that `append_line` wrote; an incomplete last line, left by a crash, is skipped."""
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
@@ -173,11 +138,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def cannot_write(path: Path, needed: int, error: OSError) -> OutputError:
-    """The error for a path that the system refused to write: why, how much was needed, how much there is.
-
-    >>> print(cannot_write(Path("/nowhere/x"), 10, PermissionError(13, "Permission denied")))
-    /nowhere/x: cannot be written (Permission denied); write to a folder that is yours and not read-only
-    """
+    """The OutputError for a failed write: the reason, the bytes needed and the bytes free."""
     reason = error.strerror or str(error)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return OutputError(f"{path}: cannot be written ({reason}); write to a folder that is yours and not read-only")

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, answered in good order while a block runs."""
+"""Handling of SIGINT (Ctrl-C) and SIGTERM while a block runs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from types import FrameType
 from typing import Any, Self
 
 
-class Answering(ABC):
-    """Whoever answers SIGINT and SIGTERM inside its block; after it they are answered as before.
+class SignalScope(ABC):
+    """Context manager that handles SIGINT and SIGTERM inside its block, and restores the old handlers after it.
 
-    Only the main thread may say so; elsewhere nothing is answered.
+    Outside the main thread it does nothing: Python allows signal handlers there only.
 
     >>> import os
-    >>> class Counting(Answering):
+    >>> class Counting(SignalScope):
     ...     caught = 0
-    ...     def catch(self, number, frame):
+    ...     def handle(self, number, frame):
     ...         self.caught += 1
     >>> with Counting() as counting:
     ...     os.kill(os.getpid(), signal.SIGINT)
@@ -25,11 +25,13 @@ class Answering(ABC):
     1
     """
 
+    numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
+
     def __enter__(self) -> Self:
         self._before: dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self.catch)
+            for number in self.numbers:
+                self._before[number] = signal.signal(number, self.handle)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -37,5 +39,5 @@ class Answering(ABC):
             signal.signal(number, handler)
 
     @abstractmethod
-    def catch(self, number: int, frame: FrameType | None) -> None:
-        """What is done when a signal comes."""
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Called when a signal arrives."""

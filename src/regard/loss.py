@@ -1,4 +1,4 @@
-"""Loss: named totals with their counts; and the projection that never holds all logits."""
+"""Losses as named totals, and a chunked loss that never materializes all logits."""
 
 from __future__ import annotations
 
@@ -16,54 +16,54 @@ from regard.sequence import Rows
 class Loss(Rows):
     """Totals by name, each divided by its own count over all ranks and micro-batches.
 
-    >>> Loss({"next": torch.tensor(6.0)}).over({"next": torch.tensor(3)})
+    >>> Loss({"next": torch.tensor(6.0)}).mean({"next": torch.tensor(3)})
     tensor(2.)
     """
 
     totals: Mapping[str, Tensor]
 
-    def over(self, counts: Mapping[str, Tensor]) -> Tensor:
-        """What to differentiate. `counts` come from the task and the batches alone, so they are known before."""
+    def mean(self, counts: Mapping[str, Tensor]) -> Tensor:
+        """The loss to differentiate. `counts` depend on task and batches only, so they are known beforehand."""
         return torch.stack([total / counts[name].clamp(min=1) for name, total in self.totals.items()]).sum()
 
 
-def projected(
+def chunked_loss(
     readout: nn.Module,
     score: Callable[[Tensor, Tensor], Tensor],
     features_ND: Tensor,
-    wanted_N: Tensor,
+    target_N: Tensor,
     chunk: int = 1024,
 ) -> Tensor:
-    """Sum of score(readout(features), wanted), a chunk at a time, without ever holding all logits.
+    """Sum of score(readout(features), target), chunk by chunk, without ever holding all logits.
 
-    A sum has the same gradient whatever comes after it, up to one factor: so each chunk's gradient is taken at once,
-    while its logits are still warm, and nothing is computed twice. Always at least one chunk: a rank without
+    A sum has the same gradient whatever comes after it, up to one factor: so each chunk's gradient is computed at once,
+    while its logits are still in cache, and nothing is computed twice. Always at least one chunk: a rank without
     predictions must still call the readout, or its peers wait for ever.
 
     >>> head, x = nn.Linear(2, 3), torch.ones(5, 2)
-    >>> wanted = torch.tensor([0, 1, 2, 0, 1])
-    >>> score = lambda out, wanted: nn.functional.cross_entropy(out, wanted, reduction="sum")
-    >>> torch.allclose(projected(head, score, x, wanted, chunk=2), score(head(x), wanted))
+    >>> target = torch.tensor([0, 1, 2, 0, 1])
+    >>> score = lambda out, target: nn.functional.cross_entropy(out, target, reduction="sum")
+    >>> torch.allclose(chunked_loss(head, score, x, target, chunk=2), score(head(x), target))
     True
     """
     parameters = [p for p in readout.parameters() if p.requires_grad]
     if not torch.is_grad_enabled() or not (features_ND.requires_grad or parameters):
-        pairs = zip(features_ND.split(chunk), wanted_N.split(chunk), strict=True)
-        return torch.stack([score(readout(f_ND), w_N) for f_ND, w_N in pairs]).sum()
-    return _Projected.apply(readout, score, chunk, wanted_N, features_ND, *parameters)
+        pairs = zip(features_ND.split(chunk), target_N.split(chunk), strict=True)
+        return torch.stack([score(readout(f_ND), t_N) for f_ND, t_N in pairs]).sum()
+    return _ChunkedLoss.apply(readout, score, chunk, target_N, features_ND, *parameters)
 
 
-class _Projected(torch.autograd.Function):
+class _ChunkedLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, readout: nn.Module, score: Any, chunk: int, wanted_N: Tensor, *leaves: Tensor) -> Tensor:
+    def forward(ctx: Any, readout: nn.Module, score: Any, chunk: int, target_N: Tensor, *leaves: Tensor) -> Tensor:
         features_ND, parameters = leaves[0].detach(), list(leaves[1:])
         total: Tensor = features_ND.new_zeros((), dtype=torch.float32)
         into_features, into_parameters = torch.empty_like(features_ND), [torch.zeros_like(p) for p in parameters]
         slots = into_features.split(chunk)
-        for f_ND, w_N, slot in zip(features_ND.split(chunk), wanted_N.split(chunk), slots, strict=True):
+        for f_ND, t_N, slot in zip(features_ND.split(chunk), target_N.split(chunk), slots, strict=True):
             with torch.enable_grad():
                 f_ND = f_ND.detach().requires_grad_()
-                part = score(readout(f_ND), w_N)
+                part = score(readout(f_ND), t_N)
             found = torch.autograd.grad(part, [f_ND, *parameters])
             slot.copy_(found[0])
             for sum_, new in zip(into_parameters, found[1:], strict=True):

@@ -1,4 +1,4 @@
-"""What is asked of a model: the one place where the parts of a loss are named, and the one module that is trained."""
+"""Training objectives: batches, tasks (targets and features of a loss), the trained module, and the loader protocol."""
 
 from __future__ import annotations
 
@@ -10,156 +10,148 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from regard.loss import Loss, projected
+from regard.loss import Loss, chunked_loss
 from regard.sequence import Rows
 from regard.spaces import Space
 
 
 @dataclass(frozen=True)
 class Batch(Rows):
-    """Sources and what is wanted of them.
-
-    >>> from regard.sequence import Tokens
-    >>> len(Batch(Tokens.of([[4, 5], [6]]), Tokens.of([[2, 7, 3], [2, 3]])))
-    2
-    """
+    """Sources and targets of one training step."""
 
     source: Any
-    """a Rows: Tokens, Images, or nothing"""
+    """a Rows: Tokens or Images; empty for language models"""
     target: Any
     """Tokens, or (B,) classes"""
-    begins: bool = False
-    """of a stream: whether it starts anew, and so goes on from nothing"""
+    resets_state: bool = False
+    """truncated BPTT: start from a fresh hidden state instead of that of the previous batch"""
 
 
 @dataclass(frozen=True)
 class Task(ABC):
-    """What a batch asks, and the features that answer it; the head and the loss are the space's.
+    """Targets of a batch, and the features that predict them; the output space has the head and the loss.
 
     >>> from regard.sequence import Tokens
     >>> from regard.spaces import Words
-    >>> batch = Batch(Tokens.of([[4, 5]]), Tokens.of([[2, 7, 3]]))
-    >>> Continue(Words(8)).counts(batch)
+    >>> batch = Batch(Tokens.pad([[4, 5]]), Tokens.pad([[2, 7, 3]]))
+    >>> NextToken(Words(8)).counts(batch)
     {'next': tensor(2)}
     """
 
     space: Space
 
     @abstractmethod
-    def asked(self, batch: Batch) -> Mapping[str, tuple[Tensor, Tensor]]:
-        """For each part of the loss: where a prediction counts, and what is wanted there. Needs no model."""
+    def targets(self, batch: Batch) -> Mapping[str, tuple[Tensor, Tensor]]:
+        """For each part of the loss: a mask of the positions that count, and the targets. Needs no model."""
 
     @abstractmethod
-    def features(self, model: Any, batch: Batch, carry: Any) -> tuple[Mapping[str, Tensor], Any]:
-        """The model's features for each part, and what the next batch may go on from (None: nothing)."""
+    def features(self, model: Any, batch: Batch, hidden_state: Any) -> tuple[Mapping[str, Tensor], Any]:
+        """The model's features for each part, and the hidden state for the next batch (or None)."""
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
-        """How many predictions each part of the loss has."""
-        return {name: where.sum() for name, (where, _) in self.asked(batch).items()}
+        """Number of predictions of each part of the loss."""
+        return {name: mask.sum() for name, (mask, _) in self.targets(batch).items()}
 
     def loss(
-        self, model: Any, batch: Batch, score: Callable[[Tensor, Tensor], Tensor], carry: Any = None
+        self, model: Any, batch: Batch, score: Callable[[Tensor, Tensor], Tensor], hidden_state: Any = None
     ) -> tuple[Loss, Any]:
-        """The sum of `score` over the places that count, part by part; and the carry for the next batch."""
-        (found, carry), asked = self.features(model, batch, carry), self.asked(batch)
+        """The sum of `score` over the positions that count, per part; and the hidden state for the next batch."""
+        (features, hidden_state), targets = self.features(model, batch, hidden_state), self.targets(batch)
         totals = {
-            name: projected(model.readout, score, flat(found[name], where), flat(wanted, where))
-            for name, (where, wanted) in asked.items()
+            name: chunked_loss(
+                model.readout, score, select_positions(features[name], mask), select_positions(target, mask)
+            )
+            for name, (mask, target) in targets.items()
         }
-        return Loss(totals), carry
+        return Loss(totals), hidden_state
 
 
-def flat(x: Tensor, where: Tensor) -> Tensor:
-    """The rows of `x` (B, L, ...) where a prediction counts, one after the other.
+def select_positions(x: Tensor, mask: Tensor) -> Tensor:
+    """The rows of `x` (B, L, ...) where `mask` is True, flattened.
 
     >>> import torch
-    >>> flat(torch.tensor([[1, 2], [3, 0]]), torch.tensor([[True, True], [True, False]]))
+    >>> select_positions(torch.tensor([[1, 2], [3, 0]]), torch.tensor([[True, True], [True, False]]))
     tensor([1, 2, 3])
     """
     if x.is_meta:
-        return x.flatten(0, where.ndim - 1)
-    return x.flatten(0, where.ndim - 1).index_select(0, where.flatten().nonzero().squeeze(1))
+        return x.flatten(0, mask.ndim - 1)
+    return x.flatten(0, mask.ndim - 1).index_select(0, mask.flatten().nonzero().squeeze(1))
 
 
-class Continue(Task):
-    """Next token, next value: anything with a decoder.
+class NextToken(Task):
+    """Next-token prediction (or next value), for all models with a decoder."""
 
-    >>> from regard.spaces import Words
-    >>> Continue(Words(8)).space.size
-    8
-    """
+    def targets(self, batch: Batch) -> Mapping[str, tuple[Tensor, Tensor]]:
+        _, target_BT, real_BT = batch.target.shift()
+        return {"next": (real_BT, target_BT)}
 
-    def asked(self, batch: Batch) -> Mapping[str, tuple[Tensor, Tensor]]:
-        _, wanted_BT, real_BT = batch.target.shifted()
-        return {"next": (real_BT, wanted_BT)}
-
-    def features(self, model: Any, batch: Batch, carry: Any) -> tuple[Mapping[str, Tensor], Any]:
-        return {"next": model(batch.source, batch.target.shifted()[0])}, None
+    def features(self, model: Any, batch: Batch, hidden_state: Any) -> tuple[Mapping[str, Tensor], Any]:
+        return {"next": model(batch.source, batch.target.shift()[0])}, None
 
 
-class Stream(Continue):
-    """Continue, where a batch goes on from the state in which the one before it stopped; gradients do not.
+class StatefulNextToken(NextToken):
+    """Next-token prediction where a batch continues from the hidden state of the previous one, without its gradients.
 
-    This is truncated backpropagation through time (Williams and Peng 1990). A decoder that has nothing to hand on,
-    such as one that attends to all it has read, starts anew with each batch.
+    This is truncated backpropagation through time (Williams and Peng 1990). A decoder with a KV cache has no hidden
+    state and starts afresh with each batch.
 
     >>> from regard.models.gpt import GPTConfig
     >>> from regard.sequence import Tokens
     >>> from regard.spaces import Words
-    >>> model = GPTConfig(layers=1, width=8, heads=2, longest=8).build(Words(8), Words(8))
-    >>> Stream(Words(8)).features(model, Batch(Tokens.of([[]]), Tokens.of([[4, 5, 6]])), None)[1] is None
+    >>> model = GPTConfig(layers=1, width=8, heads=2, max_positions=8).build(Words(8), Words(8))
+    >>> StatefulNextToken(Words(8)).features(model, Batch(Tokens.pad([[]]), Tokens.pad([[4, 5, 6]])), None)[1] is None
     True
     """
 
-    def features(self, model: Any, batch: Batch, carry: Any) -> tuple[Mapping[str, Tensor], Any]:
-        state = model.start(batch.source) if carry is None or batch.begins else carry
-        features_BTD, state = model.decoder(batch.target.shifted()[0], state)
-        return {"next": features_BTD}, model.decoder.carry(state)
+    def features(self, model: Any, batch: Batch, hidden_state: Any) -> tuple[Mapping[str, Tensor], Any]:
+        state = model.start(batch.source) if hidden_state is None or batch.resets_state else hidden_state
+        features_BTD, state = model.decoder(batch.target.shift()[0], state)
+        return {"next": features_BTD}, model.decoder.hidden_state(state)
 
 
-class Whole(Task):
-    """One answer for the whole source: a class, a number, or all the numbers of a horizon. The model is a Classifier.
+class PerSequence(Task):
+    """One output per source: a class, a number, or all the numbers of a horizon. The model is a Classifier.
 
     >>> import torch
     >>> from regard.sequence import Tokens
     >>> from regard.spaces import Classes
-    >>> Whole(Classes(2)).counts(Batch(Tokens.of([[4, 5], [6]]), torch.tensor([0, 1])))
+    >>> PerSequence(Classes(2)).counts(Batch(Tokens.pad([[4, 5], [6]]), torch.tensor([0, 1])))
     {'whole': tensor(2)}
     """
 
-    def asked(self, batch: Batch) -> Mapping[str, tuple[Tensor, Tensor]]:
+    def targets(self, batch: Batch) -> Mapping[str, tuple[Tensor, Tensor]]:
         return {"whole": (torch.ones(len(batch.target), dtype=torch.bool, device=batch.target.device), batch.target)}
 
-    def features(self, model: Any, batch: Batch, carry: Any) -> tuple[Mapping[str, Tensor], Any]:
+    def features(self, model: Any, batch: Batch, hidden_state: Any) -> tuple[Mapping[str, Tensor], Any]:
         return {"whole": model(batch.source)}, None
 
 
-class Each(Task):
-    """One answer a place: a tag, a number, an angle. The model is a Tagger; the target is as long as the source.
+class PerToken(Task):
+    """One output per token: a tag, a number, an angle. The model is a Tagger; the target is as long as the source.
 
     >>> from regard.sequence import Tokens
     >>> from regard.spaces import Classes
-    >>> Each(Classes(3)).counts(Batch(Tokens.of([[4, 5], [6]]), Tokens.of([[0, 2], [1]])))
+    >>> PerToken(Classes(3)).counts(Batch(Tokens.pad([[4, 5], [6]]), Tokens.pad([[0, 2], [1]])))
     {'each': tensor(3)}
     """
 
-    def asked(self, batch: Batch) -> Mapping[str, tuple[Tensor, Tensor]]:
+    def targets(self, batch: Batch) -> Mapping[str, tuple[Tensor, Tensor]]:
         return {"each": (batch.target.mask, batch.target.data)}
 
-    def features(self, model: Any, batch: Batch, carry: Any) -> tuple[Mapping[str, Tensor], Any]:
+    def features(self, model: Any, batch: Batch, hidden_state: Any) -> tuple[Mapping[str, Tensor], Any]:
         return {"each": model(batch.source)}, None
 
 
 class Objective(nn.Module):
-    """Model and task as one module: the only thing that is wrapped, compiled or shared out among processes.
+    """Model and task as one module: what is compiled and trained.
 
     >>> from regard.models.gpt import GPTConfig
     >>> from regard.sequence import Tokens
     >>> from regard.spaces import Words
-    >>> model = GPTConfig(layers=1, width=8, heads=2, longest=8).build(Words(8), Words(8))
-    >>> objective = Objective(model, Continue(Words(8)))
-    >>> loss, carry = objective(Batch(Tokens.of([[]]), Tokens.of([[2, 7, 3]])))
-    >>> list(loss.totals), carry
+    >>> model = GPTConfig(layers=1, width=8, heads=2, max_positions=8).build(Words(8), Words(8))
+    >>> objective = Objective(model, NextToken(Words(8)))
+    >>> loss, hidden_state = objective(Batch(Tokens.pad([[]]), Tokens.pad([[2, 7, 3]])))
+    >>> list(loss.totals), hidden_state
     (['next'], None)
     """
 
@@ -167,50 +159,30 @@ class Objective(nn.Module):
         super().__init__()
         self.model, self.task = model, task
 
-    def forward(self, batch: Batch, carry: Any = None) -> tuple[Loss, Any]:
-        """The loss of a batch that goes on from `carry`, and what the next batch goes on from."""
+    def forward(self, batch: Batch, hidden_state: Any = None) -> tuple[Loss, Any]:
+        """The loss of a batch that continues from `hidden_state`, and the next hidden state."""
         space = self.task.space
-        return self.task.loss(self.model, batch, space.loss if self.training else space.surprise, carry)
+        return self.task.loss(self.model, batch, space.loss if self.training else space.nll, hidden_state)
 
 
-class Feed(Protocol):
-    """Batches in an order that is a pure function of seed, epoch and index; a position is plain JSON.
+class Loader(Protocol):
+    """Data loader: batches in an order that is a pure function of seed, epoch and index; a position is plain JSON.
 
-    Where batches go on from one another, each row goes on from the same row, on the same process.
+    Under truncated BPTT each row continues the same row of the previous batch, on the same process.
 
-    >>> from regard.tasks.copying import Copying
-    >>> feed: Feed = Copying(rows=2)
-    >>> first, after = next(feed.stream(None))
-    >>> second, _ = next(feed.stream(after))
+    >>> from regard.tasks.copying import CopyTask
+    >>> loader: Loader = CopyTask(rows=2)
+    >>> first, after = next(loader.train_batches(None))
+    >>> second, _ = next(loader.train_batches(after))
     >>> len(first), after, first.source.data.equal(second.source.data)
     (2, {'batch': 1}, False)
     """
 
-    def stream(self, position: Mapping[str, int] | None) -> Iterator[tuple[Batch, Mapping[str, int]]]:
-        """This process's share of each training batch, for ever, and the position after it."""
+    def train_batches(self, position: Mapping[str, int] | None) -> Iterator[tuple[Batch, Mapping[str, int]]]:
+        """This process's share of each training batch, endlessly, and the position after it."""
 
-    def valid(self) -> Iterator[Batch]:
+    def valid_batches(self) -> Iterator[Batch]:
         """This process's share of the validation data, once."""
 
-    def epoch(self) -> int:
-        """How many batches the first epoch has."""
-
-
-class Tell(Protocol):
-    """How long work says how far it is: what is done, how much of it, out of how much (0: unknown).
-
-    >>> told = []
-    >>> tell: Tell = lambda what, done, total: told.append(f"{what} {done}/{total}")
-    >>> tell("reading", 3, 7)
-    >>> told
-    ['reading 3/7']
-    """
-
-    def __call__(self, what: str, done: int, total: int) -> None: ...
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Tell nobody.
-
-    >>> silent("reading", 3, 7)
-    """
+    def batches_per_epoch(self) -> int:
+        """Number of batches of the first epoch."""

@@ -1,6 +1,6 @@
-"""Data that travels: frozen dataclasses of tensors, batch first.
+"""Batched sequences: frozen dataclasses of tensors, batch first.
 
-Every `Rows` is a pytree node, so nobody walks containers by hand; tokens carry what packing needs.
+Every `Rows` is a pytree node; tokens carry what packing needs.
 """
 
 from __future__ import annotations
@@ -9,20 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._pytree import register_pytree_node, tree_leaves, tree_map_only
 
 PAD, UNK, SOS, EOS = range(4)
-"""Ids of <PAD>, <UNK>, <SOS>, <EOS> in every vocabulary made here. A loaded one may differ: ask its tokenizer."""
+"""ids of <PAD>, <UNK>, <SOS>, <EOS> in every vocabulary trained here; a loaded one may differ: ask its tokenizer"""
 
 
 class Rows:
-    """A dataclass whose every tensor has the batch first.
-
-    >>> Padded(torch.tensor([[5, 6], [7, 0]]), torch.tensor([2, 1])).select(torch.tensor([1])).data
-    tensor([[7, 0]])
-    """
+    """A dataclass of tensors that have the batch as first axis."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -67,17 +64,17 @@ class Padded(Rows):
     lengths: Tensor
     """(B,)"""
     ragged: bool = True
-    """False promises that nothing is padded: known on the host, so no device is asked"""
+    """False promises that there is no padding: known on the host, without a device synchronization"""
 
     @property
     def mask(self) -> Tensor:
-        """(B, L), True where there is something."""
+        """(B, L), True at real positions, False at padding."""
         return torch.arange(self.data.shape[1], device=self.lengths.device) < self.lengths[:, None]
 
-    def reversed(self) -> Self:
-        """Each row backwards, its padding still at the end; twice is nothing."""
-        place_BL = torch.arange(self.data.shape[1], device=self.lengths.device).expand(len(self), -1)
-        from_BL = torch.where(self.mask, self.lengths[:, None] - 1 - place_BL, place_BL)
+    def reverse(self) -> Self:
+        """Reverse the real tokens of each row; padding stays on the right. Its own inverse."""
+        index_BL = torch.arange(self.data.shape[1], device=self.lengths.device).expand(len(self), -1)
+        from_BL = torch.where(self.mask, self.lengths[:, None] - 1 - index_BL, index_BL)
         return self.map(
             lambda t: t if t.ndim == 1 else t.take_along_dim(from_BL.reshape(*from_BL.shape, *[1] * (t.ndim - 2)), 1)
         )
@@ -88,42 +85,49 @@ class Padded(Rows):
         return x_BLD.take_along_dim(at_B11, 1).squeeze(1)
 
     def like(self, x_BLD: Tensor) -> Padded:
-        """Other vectors at the same places."""
+        """Other data with the same lengths."""
         return Padded(x_BLD, self.lengths, self.ragged)
 
 
 @dataclass(frozen=True)
 class Tokens(Padded):
-    """What a model reads, one thing a place: ids (B, L), or the values (B, L, F) of a series.
-
-    >>> Tokens.of([[5, 6, 7], [8]]).data
-    tensor([[5, 6, 7],
-            [8, 0, 0]])
-    """
+    """Token ids (B, L), or the values (B, L, F) of a series."""
 
     segments: Tensor | None = None
-    """(B, L) first or second sentence"""
+    """(B, L) segment ids"""
     positions: Tensor | None = None
     """(B, L); None: counted from the state on"""
     documents: Tensor | None = None
-    """(B, L); places see only their own document"""
+    """(B, L) document ids of packed rows; positions attend to their own document only"""
 
     @classmethod
-    def of(cls, rows: Sequence[Sequence[Any]]) -> Tokens:
-        lengths = [len(row) for row in rows]
-        longest = max(lengths, default=0)
-        data = [list(row) + [PAD] * (longest - len(row)) for row in rows]
-        ids = torch.tensor(data, dtype=torch.long if longest == 0 else None).reshape(len(rows), longest)
-        return cls(ids, torch.tensor(lengths, dtype=torch.long), len(set(lengths)) > 1)
+    def pad(cls, rows: Sequence[Any], before: Sequence[int] = (), after: Sequence[int] = ()) -> Tokens:
+        """A batch of rows of ids, numbers or vectors, padded on the right; `before` and `after` are added to each row.
+
+        >>> Tokens.pad([[5, 6], [7]], before=[2], after=[3]).data
+        tensor([[2, 5, 6, 3],
+                [2, 7, 3, 0]])
+        """
+        arrays = [np.asarray(row) for row in rows]
+        # an empty list says nothing about the type: NumPy makes it float64
+        floats = any(row.dtype.kind == "f" and (row.size or row.dtype != np.float64) for row in arrays)
+        shape = max((row.shape[1:] for row in arrays), key=len, default=())
+        lengths = [len(before) + len(row) + len(after) for row in arrays]
+        data = np.full((len(rows), max(lengths, default=0), *shape), PAD, np.float32 if floats else np.int64)
+        for line, row, length in zip(data, arrays, lengths, strict=True):
+            line[len(before) : length - len(after)] = row
+            if before or after:
+                line[: len(before)], line[length - len(after) : length] = before, after
+        return cls(torch.from_numpy(data), torch.tensor(lengths, dtype=torch.long), len(set(lengths)) > 1)
 
     @classmethod
     def full(cls, data: Tensor) -> Tokens:
-        """Rows of equal length: nothing is padding."""
+        """Rows of equal length, without padding."""
         return cls(data, torch.full((data.shape[0],), data.shape[1], device=data.device), ragged=False)
 
     @classmethod
-    def packed(cls, documents: Sequence[Sequence[int]]) -> Tokens:
-        """Many documents in one row; each counts its places from 0."""
+    def pack(cls, documents: Sequence[Sequence[int]]) -> Tokens:
+        """Packing: several documents in one row, each with positions from 0."""
         number = [i for i, d in enumerate(documents) for _ in d]
         return replace(
             cls.full(torch.tensor([[x for d in documents for x in d]])),
@@ -131,22 +135,18 @@ class Tokens(Padded):
             positions=torch.tensor([[i for d in documents for i in range(len(d))]]),
         )
 
-    def shifted(self) -> tuple[Tokens, Tensor, Tensor]:
-        """(what is read, what is wanted after each place, where that counts)."""
+    def shift(self) -> tuple[Tokens, Tensor, Tensor]:
+        """Teacher forcing: (inputs, targets, mask of the targets that count)."""
         read = self.map(lambda t: t if t.ndim == 1 else t[:, :-1])
         real_BT = self.mask[:, 1:]
-        if self.documents is not None:  # the last word of a document does not predict the next document
+        if self.documents is not None:  # the last token of a document does not predict the next document
             real_BT = real_BT & (self.documents[:, 1:] == self.documents[:, :-1])
         return replace(read, lengths=(self.lengths - 1).clamp(min=0)), self.data[:, 1:], real_BT
 
 
 @dataclass(frozen=True)
 class Images(Rows):
-    """Pictures of one size.
-
-    >>> len(Images(torch.zeros(2, 3, 8, 8)))
-    2
-    """
+    """Images of one size."""
 
     pixels: Tensor
     """(B, C, Y, X)"""
@@ -154,7 +154,7 @@ class Images(Rows):
 
 @dataclass(frozen=True)
 class Memory(Rows):
-    """What an encoder hands on. How to make one vector of it is the head's business: first, mean, last, final.
+    """Output of an encoder. Poolings to one vector: first, mean, last, final.
 
     >>> memory = Memory(Padded(torch.tensor([[[1.0], [2.0], [9.0]]]), torch.tensor([2])))
     >>> [pool(memory).item() for pool in (first, mean, last)]
@@ -164,43 +164,27 @@ class Memory(Rows):
     states: Padded
     """data (B, S, D)"""
     final: tuple[tuple[Tensor, ...], ...] = ()
-    """one a layer: what a recurrent layer remembers at the end"""
+    """final state of each recurrent layer"""
     layers: tuple[Tensor, ...] = ()
-    """(B, S, D) each, the lowest first"""
+    """(B, S, D) each: outputs of all layers, the lowest first"""
 
 
 def first(memory: Memory) -> Tensor:
-    """The vector at the first place, as BERT's [CLS].
-
-    >>> first(Memory(Padded(torch.ones(1, 2, 3), torch.tensor([2]))))
-    tensor([[1., 1., 1.]])
-    """
+    """First pooling: the vector at the first position, as BERT's [CLS]."""
     return memory.states.data[:, 0]
 
 
 def mean(memory: Memory) -> Tensor:
-    """The mean over the real places.
-
-    >>> mean(Memory(Padded(torch.tensor([[[1.0], [3.0], [9.0]]]), torch.tensor([2]))))
-    tensor([[2.]])
-    """
+    """Mean pooling over the real positions."""
     states, real_BS1 = memory.states, memory.states.mask[..., None]
     return (states.data * real_BS1).sum(1) / states.lengths[:, None].clamp(min=1)
 
 
 def last(memory: Memory) -> Tensor:
-    """The vector at each row's last real place.
-
-    >>> last(Memory(Padded(torch.tensor([[[1.0], [3.0], [9.0]]]), torch.tensor([2]))))
-    tensor([[3.]])
-    """
+    """Last pooling: the vector at each row's last real position."""
     return memory.states.last(memory.states.data)
 
 
 def final(memory: Memory) -> Tensor:
-    """What the highest recurrent layer remembers at the end.
-
-    >>> final(Memory(Padded(torch.ones(1, 2, 1), torch.tensor([2])), ((torch.tensor([[7.0]]),),)))
-    tensor([[7.]])
-    """
+    """Final pooling: the final hidden state of the top recurrent layer."""
     return memory.final[-1][0]

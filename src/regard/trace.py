@@ -1,7 +1,8 @@
-"""tap() shows an inner value by name; record() keeps what is shown. Costs nothing when nobody looks.
+"""Tracing of inner values: tap() names a tensor inside a model, record() collects the tapped tensors of a block.
 
-A value may be replaced (what-if) or keep its gradient, so every caller goes on with what tap() returns. A record
-says in which scene it was seen (decoding step, source, hypothesis, position) and whose words its axes wear.
+A tapped value may be replaced (interventions) or keep its gradient, so callers continue with what tap() returns. A
+record holds the context in which it was made (decoding step, sources, hypothesis, position) and the tokens along its
+axes. Without a recording, tap() returns its argument at once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Record:
-    """One value that was seen.
+    """One tapped tensor.
 
     >>> with record(nn.ModuleDict({"a": (layer := nn.Linear(1, 1))})) as trace:
     ...     _ = tap(layer, "weights", torch.ones(1, 2), "query key")
@@ -33,32 +34,28 @@ class Record:
     """such as ("batch", "head", "query", "key")"""
     data: Tensor
     labels: Mapping[str, Any]
-    """of an axis: {"key": [["je", "suis"]]}, one list of words a row of the batch"""
-    scene: Mapping[str, Any]
-    """such as {"step": 3, "sources": (N,), "hypothesis": (N,)}"""
+    """tokens along an axis: {"key": [["je", "suis"]]}, one list per row of the batch"""
+    context: Mapping[str, Any]
+    """facts given by `trace_context`, such as {"step": 3, "sources": (N,), "hypothesis": (N,)}"""
 
 
 @dataclass
 class Trace:
-    """Plain records, readable without the model.
-
-    >>> Trace().find("*.weights")
-    []
-    """
+    """The records of one recording, readable without the model."""
 
     replace: Mapping[str, Callable[[Tensor], Tensor]] = field(default_factory=dict)
-    """pattern of names -> what to go on with instead"""
+    """pattern of names -> function whose result replaces the value"""
     gradients: bool = False
-    """keep the tensors in the graph, so that a loss can be differentiated with respect to them; where no weight learns,
-    the graph begins at the first value that is shown"""
+    """keep the tensors in the autograd graph, so that a loss can be differentiated with respect to them; where no
+    weight requires a gradient, the graph starts at the first tapped value"""
     records: list[Record] = field(default_factory=list)
 
     def find(self, pattern: str) -> list[Record]:
-        """Records whose name fits a pattern such as "decoder.*.weights"."""
+        """Records whose name matches a pattern such as "decoder.*.weights"."""
         return [record for record in self.records if fnmatch.fnmatchcase(record.name, pattern)]
 
-    def see(self, name: str, tensor: Tensor, axes: str) -> Tensor:
-        """Keep a value. `axes` names each axis; "key:source" also says whose words it wears."""
+    def add(self, name: str, tensor: Tensor, axes: str) -> Tensor:
+        """Record a value. `axes` names each axis; "key:source" also says which tokens label it."""
         words = [word.partition(":") for word in axes.split()]
         if len(words) != tensor.ndim:
             raise ValueError(f"{name}: axes {axes!r} name {len(words)} axes, the tensor has {tensor.ndim}")
@@ -66,82 +63,71 @@ class Trace:
             tensor = change(tensor) if fnmatch.fnmatchcase(name, pattern) else tensor
         if self.gradients and torch.is_grad_enabled() and tensor.is_floating_point() and not tensor.requires_grad:
             tensor = tensor.clone().requires_grad_()
-        labels = {axis: _here.scene[side] for axis, _, side in words if side in _here.scene}
+        labels = {axis: _here.context[side] for axis, _, side in words if side in _here.context}
         data = tensor if self.gradients else tensor.detach().clone()
-        self.records.append(Record(name, tuple(axis for axis, _, _ in words), data, labels, _here.scene))
+        self.records.append(Record(name, tuple(axis for axis, _, _ in words), data, labels, _here.context))
         return tensor
 
 
 class _Here(threading.local):
-    """Per thread, so that a server can record one request while it answers another."""
+    """Per-thread state, so that a server can record one request while it answers another."""
 
     trace: Trace | None = None
     names: Mapping[int, str] = {}
-    scene: Mapping[str, Any] = {}
+    context: Mapping[str, Any] = {}
 
 
 _here = _Here()
 
 
 def tracing() -> bool:
-    """Whether somebody records in this thread.
-
-    >>> tracing()
-    False
-    """
+    """Whether this thread is recording."""
     return _here.trace is not None
 
 
-def current() -> Trace | None:
-    """The trace that this thread records into, if somebody records.
-
-    >>> current() is None
-    True
-    """
+def current_trace() -> Trace | None:
+    """The trace that this thread records into, or None."""
     return _here.trace
 
 
 def tap(module: nn.Module, name: str, tensor: Tensor, axes: str) -> Tensor:
-    """Show `tensor` to whoever records, and go on with what comes back.
-
-    >>> tap(nn.Identity(), "weights", torch.ones(1), "key")
-    tensor([1.])
-    """
+    """Record `tensor` under a name, if this thread is recording; returns it, or its replacement."""
     if _here.trace is None:
         return tensor
     prefix = _here.names[id(module)]
-    return _here.trace.see(f"{prefix}.{name}" if prefix else name, tensor, axes)
+    return _here.trace.add(f"{prefix}.{name}" if prefix else name, tensor, axes)
 
 
-def scene(**facts: Any) -> AbstractContextManager[None]:
-    """What is seen inside happens at this step, at this position, to these hypotheses, with these words.
+def trace_context(**facts: Any) -> AbstractContextManager[None]:
+    """Attach facts to all values tapped inside the block: decoding step, position, hypotheses, tokens.
 
-    >>> with scene(step=3):
-    ...     pass
+    >>> with record(layer := nn.Identity()) as trace, trace_context(step=3):
+    ...     _ = tap(layer, "logits", torch.ones(1, 2), "batch vocabulary")
+    >>> trace.records[0].context
+    {'step': 3}
     """
-    return _inside(facts) if tracing() else nullcontext()
+    return _push_context(facts) if tracing() else nullcontext()
 
 
 @contextmanager
-def _inside(facts: Mapping[str, Any]) -> Iterator[None]:
-    before = _here.scene
-    _here.scene = {**before, **facts}
+def _push_context(facts: Mapping[str, Any]) -> Iterator[None]:
+    before = _here.context
+    _here.context = {**before, **facts}
     try:
         yield
     finally:
-        _here.scene = before
+        _here.context = before
 
 
 @contextmanager
 def record(
     model: nn.Module, replace: Mapping[str, Callable[[Tensor], Tensor]] | None = None, gradients: bool = False
 ) -> Iterator[Trace]:
-    """Keep every value that `model` shows inside this block.
+    """Record every value that `model` taps inside this block.
 
-    >>> with record(nn.Identity()) as trace:
-    ...     pass
-    >>> trace.records
-    []
+    >>> with record(layer := nn.Identity(), replace={"weights": torch.zeros_like}):
+    ...     tap(layer, "weights", torch.ones(2), "key")
+    tensor([0., 0.])
     """
     before = _here.trace, _here.names
     _here.trace = Trace(replace or {}, gradients)
@@ -154,22 +140,22 @@ def record(
         _here.trace, _here.names = before
 
 
-def gradients(losses_T: Tensor, records: list[Record]) -> Tensor:
-    """(T, S): norms of d loss_t / d hidden_s. A recurrent layer gives one record a position, attention one for all.
+def gradient_norms(losses_T: Tensor, records: list[Record]) -> Tensor:
+    """(T, S): norms of d loss_t / d hidden_s. A recurrent layer has one record per position, attention one for all.
 
     >>> h = torch.ones(1, 2, 3, requires_grad=True)
-    >>> gradients((h.sum((0, 2)) * torch.tensor([1.0, 2.0])).cumsum(0), [Record("h", (), h, {}, {})])
+    >>> gradient_norms((h.sum((0, 2)) * torch.tensor([1.0, 2.0])).cumsum(0), [Record("h", (), h, {}, {})])
     tensor([[1.7321, 0.0000],
             [1.7321, 3.4641]])
     """
-    return row_gradients(losses_T, records).norm(dim=1)
+    return row_gradient_norms(losses_T, records).norm(dim=1)
 
 
-def row_gradients(losses_T: Tensor, records: list[Record]) -> Tensor:
-    """(T, B, S): the same for each row of a batch, if loss_t is a sum over rows that do not touch one another.
+def row_gradient_norms(losses_T: Tensor, records: list[Record]) -> Tensor:
+    """(T, B, S): gradient norms per row of a batch, where loss_t is a sum over independent rows.
 
     >>> h = torch.ones(2, 1, 3, requires_grad=True)
-    >>> row_gradients(h.sum()[None], [Record("h", (), h, {}, {})])
+    >>> row_gradient_norms(h.sum()[None], [Record("h", (), h, {}, {})])
     tensor([[[1.7321],
              [1.7321]]])
     """

@@ -1,4 +1,4 @@
-"""A model file is data, never a program: nothing in the product can unpickle."""
+"""A model file is data, never a program: no source file can unpickle."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def unsafe(source: str) -> list[str]:
     return found
 
 
-def test_there_is_something_to_walk() -> None:
+def test_there_are_source_files_to_check() -> None:
     assert len(SOURCES) > 5
 
 
@@ -78,6 +78,6 @@ def test_each_way_to_unpickle_is_noticed(source: str) -> None:
     assert unsafe(source)
 
 
-def test_safe_ways_are_let_through() -> None:
+def test_safe_code_is_accepted() -> None:
     source = "import numpy, json, torch\nnumpy.load('a', allow_pickle=False)\njson.load(open('a'))\ntorch.loads = 1"
     assert unsafe(source) == []

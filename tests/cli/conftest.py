@@ -1,5 +1,4 @@
 import io
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -7,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers import child_environment
 from regard.cli import invoke
 
 TINY = """
@@ -18,24 +18,24 @@ kind = "transformer"
 layers = 1
 width = 16
 heads = 2
-inner = 32
+ffn_width = 32
 [text]
-size = 200
+vocab_size = 200
 [train]
 steps = 30
-every = 10
-tokens = 512
-keep = 5
+validate_every = 10
+batch_tokens = 512
+keep_checkpoints = 5
 schedule.lr = 0.01
 schedule.warmup = 10
 [task]
-scored = 3
+bleu_sentences = 3
 """
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a command said, and the code it ended with."""
+class CliResult:
+    """The output of a command, and its exit code."""
 
     code: int
     out: str
@@ -43,31 +43,31 @@ class Said:
 
 
 @pytest.fixture
-def say(capsys, monkeypatch):
+def run_cli(capsys, monkeypatch):
     """Run a command line in this process."""
 
-    def said(*arguments, typed=b""):
+    def run(*arguments, typed=b""):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(typed), encoding="utf-8"))
         capsys.readouterr()
         code = invoke([str(argument) for argument in arguments])
-        told = capsys.readouterr()
-        return Said(code, told.out, told.err)
+        captured = capsys.readouterr()
+        return CliResult(code, captured.out, captured.err)
 
-    return said
+    return run
 
 
 @pytest.fixture
 def start():
-    """Start a command line in a process of its own."""
+    """Start a command line in its own process."""
     started = []
 
-    def starting(*arguments, **options):
+    def start_process(*arguments, **options):
         command = [sys.executable, "-m", "regard", *map(str, arguments)]
-        given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "encoding": "utf-8"} | options
-        started.append(subprocess.Popen(command, env={**os.environ, "PYTHONUNBUFFERED": "1"}, **given))
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "encoding": "utf-8"} | options
+        started.append(subprocess.Popen(command, env=child_environment(PYTHONUNBUFFERED="1"), **pipes))
         return started[-1]
 
-    yield starting
+    yield start_process
     for process in started:
         process.kill()
         process.communicate()
@@ -75,7 +75,7 @@ def start():
 
 @pytest.fixture
 def tiny(tmp_path, monkeypatch) -> Path:
-    """A recipe in a folder of its own, which is where commands run."""
+    """A recipe in its own folder, in which commands run."""
     monkeypatch.chdir(tmp_path)
     Path("tiny.toml").write_text(TINY, encoding="utf-8")
     return Path("tiny.toml")
@@ -83,7 +83,7 @@ def tiny(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory) -> Path:
-    """A run that was trained; tests do not change it."""
+    """A trained run; tests must not change it."""
     folder = tmp_path_factory.mktemp("trained")
     (folder / "tiny.toml").write_text(TINY, encoding="utf-8")
     assert invoke(["train", str(folder / "tiny.toml"), "--out", str(folder / "run"), "--quiet"]) == 0

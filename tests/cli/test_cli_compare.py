@@ -12,13 +12,13 @@ FAMILY = """
 kind = "phrases"
 count = 300
 [text]
-size = 150
+vocab_size = 150
 [train]
 steps = 6
-every = 3
-tokens = 256
+validate_every = 3
+batch_tokens = 256
 [task]
-scored = 2
+bleu_sentences = 2
 [family.lstm]
 kind = "seq2seq"
 layers = 1
@@ -28,7 +28,7 @@ kind = "transformer"
 layers = 1
 width = 16
 heads = 2
-inner = 32
+ffn_width = 32
 """
 
 
@@ -39,39 +39,39 @@ def family(tmp_path, monkeypatch) -> Path:
     return Path("family.toml")
 
 
-def test_a_family_is_trained_and_compared_and_the_same_command_only_compares_again(family, say):
-    told = say("compare", family)
-    assert told.code == 0, told.err
-    lines = told.out.splitlines()
+def test_a_family_is_trained_and_compared_and_the_same_command_only_compares_again(family, run_cli):
+    result = run_cli("compare", family)
+    assert result.code == 0, result.err
+    lines = result.out.splitlines()
     assert lines[0] == "  ".join(lines[0].split("  ")) and lines[0].split()[:2] == ["model", "bleu"]
     assert lines[0].endswith("parameters  seconds  tokens/s  ms/sentence  against the best")
     assert {line.split()[0] for line in lines[1:3]} == {"lstm", "transformer"}
-    assert "BLEU by the length of the source" in told.out
+    assert "BLEU by the length of the source" in result.out
     assert sorted(path.name for path in Path("runs/family").iterdir()) == [
         "compare.json", "compare.md", "compare.toml", "lengths.svg", "lstm", "prepared", "transformer"]  # fmt: skip
     before = Path("runs/family/lstm/metrics.jsonl").read_bytes()
-    again = say("compare", family)
-    assert (again.code, again.out) == (0, told.out)
+    again = run_cli("compare", family)
+    assert (again.code, again.out) == (0, result.out)
     assert Path("runs/family/lstm/metrics.jsonl").read_bytes() == before
-    assert say("compare", "runs/family").out == told.out
-    rows = json.loads(say("compare", "runs/family/lstm", "runs/family/transformer", "--json").out)["models"]
+    assert run_cli("compare", "runs/family").out == result.out
+    rows = json.loads(run_cli("compare", "runs/family/lstm", "runs/family/transformer", "--json").out)["models"]
     assert [row["name"] for row in rows] == ["lstm", "transformer"]
-    heard = say("compare", "runs/family/lstm", "runs/family/transformer", "--", "je suis étudiant")
-    assert heard.code == 0
-    assert "lstm: " in heard.out and "no attention" in heard.out and "decoder.layers.0.cross.weights" in heard.out
-    assert say("compare", "runs/family", "--", "je suis étudiant").out == heard.out
-    assert say("compare", family, "--", "je suis étudiant").out == heard.out
-    drawn = say("compare", "runs/family/lstm", "runs/family/transformer", "-o", "a.svg", "--", "je suis")
-    assert drawn.out == "a.svg\n" and Path("a.svg").read_text(encoding="utf-8").startswith("<svg")
-    found = say("compare", "runs/family/lstm", "runs/family/transformer", "--json", "--", "je suis")
+    answers = run_cli("compare", "runs/family/lstm", "runs/family/transformer", "--", "je suis étudiant")
+    assert answers.code == 0
+    assert "lstm: " in answers.out and "no attention" in answers.out and "decoder.layers.0.cross.weights" in answers.out
+    assert run_cli("compare", "runs/family", "--", "je suis étudiant").out == answers.out
+    assert run_cli("compare", family, "--", "je suis étudiant").out == answers.out
+    plotted = run_cli("compare", "runs/family/lstm", "runs/family/transformer", "-o", "a.svg", "--", "je suis")
+    assert plotted.out == "a.svg\n" and Path("a.svg").read_text(encoding="utf-8").startswith("<svg")
+    found = run_cli("compare", "runs/family/lstm", "runs/family/transformer", "--json", "--", "je suis")
     assert [row["attention"] is None for row in json.loads(found.out)] == [True, False]
-    kept = say("compare", "runs/family/lstm", "runs/family/transformer", "--out", "here/there")
-    assert kept.code == 0 and kept.out == told.out
+    saved = run_cli("compare", "runs/family/lstm", "runs/family/transformer", "--out", "here/there")
+    assert saved.code == 0 and saved.out == result.out
     for name in ("compare.json", "compare.md", "lengths.svg"):
         assert Path("here/there", name).read_text(encoding="utf-8") == Path("runs/family", name).read_text("utf-8")
-    refused = say("compare", family, "seed=7")
-    assert refused.code == 2 and "or remove runs/family to train anew" in refused.err and "--fresh" not in refused.err
-    twice = say("compare", "runs/family/lstm", "runs/../runs/family/lstm")
+    refused = run_cli("compare", family, "seed=7")
+    assert refused.code == 2 and "or remove runs/family to train again" in refused.err and "--fresh" not in refused.err
+    twice = run_cli("compare", "runs/family/lstm", "runs/../runs/family/lstm")
     assert (twice.code, twice.err) == (
         2, "error: runs/../runs/family/lstm is given twice; a model is compared with others\n")  # fmt: skip
 
@@ -79,25 +79,25 @@ def test_a_family_is_trained_and_compared_and_the_same_command_only_compares_aga
 WILD = '[family.lstm.train.schedule]\nkind = "constant"\nlr = 1e38\n'
 
 
-def test_a_member_that_diverges_is_told_when_it_does_and_under_the_table(family, say):
+def test_a_model_that_diverges_is_reported_at_once_and_under_the_table(family, run_cli):
     family.write_text(FAMILY + WILD, encoding="utf-8")
-    told = say("compare", family)
-    assert told.code == 0
-    lines = {line.split()[0]: line for line in told.out.splitlines()[1:3]}
+    result = run_cli("compare", family)
+    assert result.code == 0
+    lines = {line.split()[0]: line for line in result.out.splitlines()[1:3]}
     assert lines["lstm"].endswith("no score") and lines["transformer"].endswith("the best")
-    assert "\nlstm: loss became NaN at step " in told.out
-    assert 0 < told.err.index(" lstm has no score: loss became NaN at step ") < told.err.index("\n transformer\n")
-    assert say("compare", family).out == told.out
-    left = say("compare", family, "--", "je suis")
-    assert (left.code, left.err) == (2, " runs/family/lstm is left out: it has no checkpoint\n"
+    assert "\nlstm: loss became NaN at step " in result.out
+    assert 0 < result.err.index(" lstm has no score: loss became NaN at step ") < result.err.index("\n transformer\n")
+    assert run_cli("compare", family).out == result.out
+    omitted = run_cli("compare", family, "--", "je suis")
+    assert (omitted.code, omitted.err) == (2, " runs/family/lstm is left out: it has no checkpoint\n"
                                      "error: a comparison needs at least two models; 1 was given\n")  # fmt: skip
 
 
-def test_a_family_of_which_all_diverge_has_its_table_and_the_code_of_divergence(family, say):
+def test_a_family_of_which_all_diverge_has_its_table_and_the_code_of_divergence(family, run_cli):
     family.write_text(FAMILY + WILD + WILD.replace("lstm", "transformer"), encoding="utf-8")
-    told = say("compare", family, "-q")
-    assert (told.code, told.err) == (5, "error: no model has a score: all 2 diverged\n")
-    assert [line.split()[0] for line in told.out.splitlines()[1:3]] == ["lstm", "transformer"]
+    result = run_cli("compare", family, "-q")
+    assert (result.code, result.err) == (5, "error: no model has a score: all 2 diverged\n")
+    assert [line.split()[0] for line in result.out.splitlines()[1:3]] == ["lstm", "transformer"]
 
 
 @pytest.mark.parametrize(
@@ -110,30 +110,35 @@ def test_a_family_of_which_all_diverge_has_its_table_and_the_code_of_divergence(
         (["family.toml", "--", "je suis"], 3,
          "runs/family has no trained model; train them first: regard compare family.toml"),
         (["runs/a", "runs/b", "seed=7"], 2,
-         "seed=7: a setting is for the recipe of a family, and none is given; a text goes after --"),
+         "seed=7: a setting applies to the recipe of a family, and none is given; a text goes after --"),
         (["runs/a", "runs/b", "--out", "here", "--", "x"], 2,
-         "--out here: what models make of a text is saved with -o FILE"),
+         "--out here: the answers to a text are saved with -o FILE"),
         (["none.toml"], 66, "cannot open the recipe none.toml: No such file or directory"),
         (["runs/a", "runs/b", "--", " "], 4, "the text is empty; there is nothing to compare"),
         (["runs/a", "runs/b", "-o", "a.png", "--", "x"], 2,
-         "-o a.png: a text after -- can be drawn into a file that ends in .svg or .json; a table is saved with "
-         "--out FOLDER"),
+         "-o a.png: the answers to a text after -- can be written to a file that ends in .svg or .json; a table is "
+         "saved with --out FOLDER"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_compared_is_told(family, say, arguments, code, message):
-    told = say("compare", *arguments)
-    assert (told.code, told.err) == (code, f"error: {message}\n")
+def test_what_cannot_be_compared_is_refused(family, run_cli, arguments, code, message):
+    result = run_cli("compare", *arguments)
+    assert (result.code, result.err) == (code, f"error: {message}\n")
 
 
-def test_models_of_different_tasks_are_not_compared(family, say):
-    say("compare", family, "-q")
+def test_models_of_different_tasks_are_not_compared(family, run_cli):
+    run_cli("compare", family, "-q")
     Path("book.txt").write_text("the cat sat on the mat and slept. " * 60, encoding="utf-8")
-    settings = ["task.kind=generate", "data={kind = 'text', train = 'book.txt'}", "task.window=8", "train.tokens=32"]
+    settings = [
+        "task.kind=generate",
+        "data={kind = 'text', train = 'book.txt'}",
+        "task.window=8",
+        "train.batch_tokens=32",
+    ]
     model = ["model={kind = 'rnnlm', layers = 1, width = 8}", "train.steps=2"]
     Path("lm.toml").write_text("", encoding="utf-8")
-    assert say("train", "lm.toml", *settings, *model, "-q").code == 0
-    told = say("compare", "runs/family/lstm", "runs/lm")
-    assert (told.code, told.err) == (
+    assert run_cli("train", "lm.toml", *settings, *model, "-q").code == 0
+    result = run_cli("compare", "runs/family/lstm", "runs/lm")
+    assert (result.code, result.err) == (
         3,
         "error: runs/family/lstm was trained to translate and runs/lm to generate; only models of one task can be "
         "compared\n",
@@ -141,7 +146,7 @@ def test_models_of_different_tasks_are_not_compared(family, say):
 
 
 @pytest.mark.slow
-def test_ctrl_c_saves_and_the_same_command_goes_on(family, start, say):
+def test_ctrl_c_saves_and_the_same_command_resumes(family, start, run_cli):
     family.write_text(FAMILY.replace("steps = 6", "steps = 400").replace("every = 3", "every = 50"), encoding="utf-8")
     process = start("compare", family)
     last = Path("runs/family/transformer/last")
@@ -151,14 +156,14 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(family, start, say):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "the checkpoint is written, run the same command again to go on" in err
-    told = say("compare", family)
-    assert told.code == 0
-    assert "resumed  at step" in told.err
+    assert "the checkpoint is written, run the same command again to resume" in err
+    result = run_cli("compare", family)
+    assert result.code == 0
+    assert "resumed  at step" in result.err
 
 
 @pytest.mark.slow
-def test_members_may_be_trained_by_several_processes_and_stdout_has_the_table_alone(family, start):
+def test_models_may_be_trained_by_several_processes_and_stdout_has_only_the_table(family, start):
     process = start("compare", family, "--nproc", 2, "--json", stderr=None)
     out, _ = process.communicate(timeout=120)
     assert process.returncode == 0

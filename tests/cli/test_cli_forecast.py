@@ -27,12 +27,12 @@ kind = "mlp"
 width = 16
 [train]
 steps = 60
-every = 30
-tokens = 64
+validate_every = 30
+batch_tokens = 64
 schedule.kind = "constant"
 schedule.lr = 0.01
 """
-Say = Callable[..., Any]
+RunCli = Callable[..., Any]
 
 
 def load(hour: int) -> float:
@@ -63,10 +63,10 @@ def table(text: str) -> list[dict[str, str]]:
 # Forecasts
 
 
-def test_times_go_on_and_every_column_has_an_interval(say: Say, teller: Path) -> None:
-    said = say("forecast", teller, teller.parent / "waves.csv")
-    assert said.code == 0
-    rows = table(said.out)
+def test_timestamps_continue_and_every_column_has_an_interval(run_cli: RunCli, teller: Path) -> None:
+    result = run_cli("forecast", teller, teller.parent / "waves.csv")
+    assert result.code == 0
+    rows = table(result.out)
     assert list(rows[0]) == ["date", "load", "load_lower", "load_upper", "still", "still_lower", "still_upper"]
     assert [row["date"] for row in rows] == [f"2024-01-16 {hour:02}:00" for hour in range(6)]
     for i, row in enumerate(rows):
@@ -75,37 +75,37 @@ def test_times_go_on_and_every_column_has_an_interval(say: Say, teller: Path) ->
         assert (row["still"], row["still_lower"], row["still_upper"]) == ("7", "7", "7")
 
 
-def test_without_a_file_it_goes_on_from_the_data_of_its_recipe(say: Say, teller: Path) -> None:
-    assert say("forecast", teller).out == say("forecast", teller, teller.parent / "waves.csv").out
+def test_without_a_file_the_forecast_continues_the_data_of_the_recipe(run_cli: RunCli, teller: Path) -> None:
+    assert run_cli("forecast", teller).out == run_cli("forecast", teller, teller.parent / "waves.csv").out
 
 
-def test_a_file_may_come_from_stdin(say: Say, teller: Path) -> None:
+def test_a_file_may_come_from_stdin(run_cli: RunCli, teller: Path) -> None:
     typed = b"\xef\xbb\xbf" + waves().replace("\n", "\r\n").encode()
-    assert say("forecast", teller, "-", typed=typed).out == say("forecast", teller).out
+    assert run_cli("forecast", teller, "-", typed=typed).out == run_cli("forecast", teller).out
 
 
-def test_a_picture_is_drawn_on_stderr_unless_it_is_told_to_be_quiet(say: Say, teller: Path) -> None:
-    said = say("forecast", teller)
-    assert "load, 80 % interval" in said.err and "• past   * expected   ░ interval" in said.err
-    assert say("forecast", teller, "-q").err == ""
+def test_a_plot_is_drawn_on_stderr_unless_quiet(run_cli: RunCli, teller: Path) -> None:
+    result = run_cli("forecast", teller)
+    assert "load, 80 % interval" in result.err and "• past   * expected   ░ interval" in result.err
+    assert run_cli("forecast", teller, "-q").err == ""
 
 
-def test_forecast_and_picture_go_into_files(say: Say, teller: Path, tmp_path: Path) -> None:
+def test_forecast_and_picture_go_into_files(run_cli: RunCli, teller: Path, tmp_path: Path) -> None:
     out, plot = tmp_path / "next.csv", tmp_path / "next.svg"
-    said = say("forecast", teller, "--horizon", 20, "--level", 0.5, "-o", out, "--plot", plot)
-    assert said.out == f"{out}\n{plot}\n"
+    result = run_cli("forecast", teller, "--horizon", 20, "--level", 0.5, "-o", out, "--plot", plot)
+    assert result.out == f"{out}\n{plot}\n"
     rows = table(out.read_text())
     assert len(rows) == 20 and rows[-1]["date"] == "2024-01-16 19:00"
-    drawn = plot.read_text()
-    assert drawn.startswith("<svg xmlns") and "load, 50 % interval" in drawn and "still, 50 % interval" in drawn
-    wide = table(say("forecast", teller, "--level", 0.95).out)
+    svg = plot.read_text()
+    assert svg.startswith("<svg xmlns") and "load, 50 % interval" in svg and "still, 50 % interval" in svg
+    wide = table(run_cli("forecast", teller, "--level", 0.95).out)
     for narrow, row in zip(rows, wide):
         assert float(row["load_upper"]) >= float(narrow["load_upper"])
         assert row["load"] == narrow["load"]
 
 
-def test_json_tells_the_same_as_csv(say: Say, teller: Path) -> None:
-    found, rows = json.loads(say("forecast", teller, "--json").out), table(say("forecast", teller).out)
+def test_json_equals_csv(run_cli: RunCli, teller: Path) -> None:
+    found, rows = json.loads(run_cli("forecast", teller, "--json").out), table(run_cli("forecast", teller).out)
     assert (found["level"], found["times"]) == (0.8, [row["date"] for row in rows])
     assert [column["name"] for column in found["columns"]] == ["load", "still"]
     for key, name in (("expected", "load"), ("lower", "load_lower"), ("upper", "load_upper")):
@@ -115,15 +115,15 @@ def test_json_tells_the_same_as_csv(say: Say, teller: Path) -> None:
 # Scores
 
 
-def test_eval_stands_beside_what_anybody_could_say(say: Say, teller: Path) -> None:
-    said = say("eval", teller, "--split", "test")
-    assert said.code == 0
-    lines = said.out.splitlines()
+def test_eval_prints_baselines_beside_the_model(run_cli: RunCli, teller: Path) -> None:
+    result = run_cli("eval", teller, "--split", "test")
+    assert result.code == 0
+    lines = result.out.splitlines()
     assert lines[0].endswith(" on test, 67 windows")
     assert [line.split()[0] for line in lines[1:5]] == ["MASE", "MAE", "RMSE", "coverage"]
     assert lines[5].split() == ["MASE", "model", "naive", "seasonal", "linear", "80", "%", "holds"]
     assert [line.split()[0] for line in lines[5:9]] == ["MASE", "load", "still", "mean"]
-    found = json.loads(say("eval", teller, "--json").out)
+    found = json.loads(run_cli("eval", teller, "--json").out)
     assert found["data"] == "test" and found["scores"][0]["name"] == "mase"
     detail = found["detail"]
     assert detail["columns"] == ["load", "still"] and detail["MASE"]["model"][1] is None
@@ -131,58 +131,58 @@ def test_eval_stands_beside_what_anybody_could_say(say: Say, teller: Path) -> No
     assert detail["MASE"]["linear"][0] < detail["MASE"]["naive"][0]
 
 
-def test_a_score_that_is_asked_for_and_missed_ends_with_6(say: Say, teller: Path) -> None:
-    assert say("eval", teller, "--min", "mae=100").code == 0
-    missed = say("eval", teller, "--min", "mae=0.0001")
-    assert missed.code == 6 and "above the 0.0001 that was asked for" in missed.err
-    assert say("eval", teller, "--min", "coverage=101").code == 6
-    assert say("eval", teller, "--min", "bleu=1").err == (
+def test_a_missed_minimum_score_ends_with_6(run_cli: RunCli, teller: Path) -> None:
+    assert run_cli("eval", teller, "--min", "mae=100").code == 0
+    failed = run_cli("eval", teller, "--min", "mae=0.0001")
+    assert failed.code == 6 and "above the required 0.0001" in failed.err
+    assert run_cli("eval", teller, "--min", "coverage=101").code == 6
+    assert run_cli("eval", teller, "--min", "bleu=1").err == (
         'error: --min bleu=1: there is no score "bleu" here; there are mase, mae, rmse, coverage\n'
     )
 
 
-def test_another_file_is_scored(say: Say, teller: Path, tmp_path: Path) -> None:
+def test_another_file_is_scored(run_cli: RunCli, teller: Path, tmp_path: Path) -> None:
     (tmp_path / "later.csv").write_text(waves(100, 384))
-    found = json.loads(say("eval", teller, "--data", tmp_path / "later.csv", "--json").out)
+    found = json.loads(run_cli("eval", teller, "--data", tmp_path / "later.csv", "--json").out)
     assert found["data"] == str(tmp_path / "later.csv") and found["scores"][0]["n"] == 71
 
 
-# Around it
+# Other commands
 
 
-def test_stats_and_dry_run_and_card_speak_of_a_series(say: Say, teller: Path) -> None:
-    stats = say("data", "stats", teller.parent / "waves.toml").out.splitlines()
-    assert stats[0] == "columns  load, still"
-    assert stats[1] == "never change  still"
-    assert stats[2] == "step     1 hour, a season is 24"
-    assert stats[3:5] == ["train    252 rows", "valid    36 rows"]
-    assert stats[5] == "epoch    223 windows in 4 batches of 64"
-    dry = say("train", teller.parent / "waves.toml", "--dry-run")
+def test_stats_dry_run_and_card_describe_a_series(run_cli: RunCli, teller: Path) -> None:
+    stats = run_cli("data", "stats", teller.parent / "waves.toml").out.splitlines()
+    assert stats[0] == "columns     load, still"
+    assert stats[1] == "constant    still"
+    assert stats[2] == "frequency   1 hour, a season is 24 rows"
+    assert stats[3:5] == ["train       252 rows", "valid       36 rows"]
+    assert stats[5] == "epoch       223 windows in 4 batches of 64"
+    dry = run_cli("train", teller.parent / "waves.toml", "--dry-run")
     assert dry.code == 0 and "252 train, 36 valid rows, 1 hour apart" in dry.out
     card = (teller / "MODEL_CARD.md").read_text(encoding="utf-8")
     assert "to forecast" in card and f"regard forecast {teller}" in card
 
 
-def test_new_writes_a_recipe_that_trains(say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_writes_a_recipe_that_trains(run_cli: RunCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert say("new", "mine", "--task", "forecast").code == 0
+    assert run_cli("new", "mine", "--task", "forecast").code == 0
     (tmp_path / "data").mkdir()
     (tmp_path / "data/series.csv").write_text(waves())
     small = ["task.window=12", "task.horizon=3", "model.width=8", "train.steps=3"]
-    assert say("train", "mine.toml", "-q", *small).code == 0
-    assert len(table(say("forecast", "runs/mine").out)) == 3
-    told = say("new", "other", "--task", "forecast", "--source-lang", "de")
-    assert (told.code, told.err) == (
+    assert run_cli("train", "mine.toml", "-q", *small).code == 0
+    assert len(table(run_cli("forecast", "runs/mine").out)) == 3
+    result = run_cli("new", "other", "--task", "forecast", "--source-lang", "de")
+    assert (result.code, result.err) == (
         2,
         "error: a series has no language; --source-lang and --target-lang are for translate\n",
     )
 
 
-def test_a_stopped_run_goes_on_as_if_it_had_not_been_stopped(say: Say, teller: Path, tmp_path: Path) -> None:
+def test_a_resumed_run_equals_one_that_was_never_stopped(run_cli: RunCli, teller: Path, tmp_path: Path) -> None:
     from regard.train import checkpoint
 
     for steps in (7, 30, 60):
-        done = say("train", teller.parent / "waves.toml", "--out", tmp_path / "run", f"train.steps={steps}", "-q")
+        done = run_cli("train", teller.parent / "waves.toml", "--out", tmp_path / "run", f"train.steps={steps}", "-q")
         assert done.code == 0
     one, other = (checkpoint.newest(path).checkpoint for path in (teller, tmp_path / "run"))
     assert one is not None and other is not None
@@ -191,22 +191,22 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_been_stopped(say: Say, teller: P
             assert tensor.equal(other.tensors(group)[name]), f"{group} {name}"
 
 
-def test_what_a_forecast_hung_on_is_shown(say: Say, teller: Path, tmp_path: Path) -> None:
-    said = say("look", teller, teller.parent / "waves.csv", "--view", "saliency")
-    assert said.code == 0 and "load, the mean of 6 rows: gradient x input" in said.out
-    assert say("look", teller, waves(), "--view", "saliency", "-o", tmp_path / "s.svg").code == 0
+def test_the_saliency_of_a_forecast_is_shown(run_cli: RunCli, teller: Path, tmp_path: Path) -> None:
+    result = run_cli("look", teller, teller.parent / "waves.csv", "--view", "saliency")
+    assert result.code == 0 and "load, the mean of 6 rows: gradient x input" in result.out
+    assert run_cli("look", teller, waves(), "--view", "saliency", "-o", tmp_path / "s.svg").code == 0
     assert (tmp_path / "s.svg").read_text().startswith("<svg")
-    found = json.loads(say("look", teller, waves(), "--view", "saliency", "--json").out)
+    found = json.loads(run_cli("look", teller, waves(), "--view", "saliency", "--json").out)
     assert found["columns"] == [str(i) for i in range(-24, 0)] and len(found["scores"]) == 1
 
 
-def test_a_run_of_another_job_is_told_its_verb(say: Say, teller: Path, trained: Path) -> None:
-    said = say("forecast", trained)
-    assert said.code == 3
-    assert said.err.strip().endswith(
+def test_the_error_for_a_run_of_another_task_names_its_verb(run_cli: RunCli, teller: Path, trained: Path) -> None:
+    result = run_cli("forecast", trained)
+    assert result.code == 3
+    assert result.err.strip().endswith(
         f'{trained} was trained to translate, so it cannot forecast; use: regard translate {trained} "..."'
     )
-    assert say("translate", teller, "x").err.strip().endswith(f"use: regard forecast {teller}")
+    assert run_cli("translate", teller, "x").err.strip().endswith(f"use: regard forecast {teller}")
 
 
 # Bad input
@@ -215,33 +215,33 @@ def test_a_run_of_another_job_is_told_its_verb(say: Say, teller: Path, trained: 
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
-        ("", 4, "bad.csv: it is empty; expected a CSV file, one time a line"),
+        ("", 4, "bad.csv: it is empty; expected a CSV file, one time per line"),
         ("date,load\n2024-01-01,1\n2024-01-02,2\n", 2,
          'data.columns: bad.csv has no column "still" (columns: date, load)'),
         (waves(24).replace(",7\n", ",seven\n", 1), 4, 'bad.csv, line 2: "seven" in column still is not a number'),
         (waves(24).replace(",7\n", ",\n", 1), 4,
-         'bad.csv, line 2: column still is empty (1 such cells); data.gaps = "carry" goes on with the last values'),
+         'bad.csv, line 2: column still is empty (1 such cells); data.missing = "ffill" repeats the last values'),
         (waves(24).replace(",7\n", ",NaN\n", 2), 4,
-         'bad.csv, line 2: column still is empty (2 such cells); data.gaps = "carry" goes on with the last values'),
+         'bad.csv, line 2: column still is empty (2 such cells); data.missing = "ffill" repeats the last values'),
         (waves(24).replace("2024-01-01 05:00", "2024-01-01 05:20"), 4,
-         "bad.csv, line 7: 2024-01-01 05:20 is not a whole number of steps after 2024-01-01 04:00; most rows are 1 "
-         "hour apart, and a forecast needs all of them so: bring the series to one step first"),
+         "bad.csv, line 7: 2024-01-01 05:20 is not a multiple of the frequency after 2024-01-01 04:00; most rows are 1 "
+         "hour apart, and forecasting needs a constant frequency: resample the series first"),
         ("\n".join(line for line in waves(26).splitlines() if " 05:" not in line), 4,
          "bad.csv, line 7: 1 row is missing between 2024-01-01 04:00 and 2024-01-01 06:00 (rows are 1 hour apart; 1 "
-         'missing in all); data.gaps = "carry" goes on with the last values'),
-        (waves(23), 4, "there are 23 rows, and this model reads the last 24; give it as many"),
+         'missing in all); data.missing = "ffill" repeats the last values'),
+        (waves(23), 4, "there are 23 rows, and this model reads the last 24; give at least as many"),
         ("\ufeff" + waves(24).replace("load", "lo\x00ad"), 4, "there is a NUL byte"),
     ],
 )  # fmt: skip
-def test_a_bad_file_is_told_and_what_was_written_stays(
-    text: str, code: int, message: str, say: Say, teller: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_bad_file_is_reported_and_the_old_output_stays(
+    text: str, code: int, message: str, run_cli: RunCli, teller: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("bad.csv").write_text(text, encoding="utf-8")
     Path("next.csv").write_text("from another day\n")
-    said = say("forecast", teller, "bad.csv", "-o", "next.csv")
-    assert said.code == code and said.out == ""
-    assert message in said.err and said.err.startswith("error: ")
+    result = run_cli("forecast", teller, "bad.csv", "-o", "next.csv")
+    assert result.code == code and result.out == ""
+    assert message in result.err and result.err.startswith("error: ")
     assert Path("next.csv").read_text() == "from another day\n"
 
 
@@ -255,14 +255,14 @@ def test_a_bad_file_is_told_and_what_was_written_stays(
         (["-o", "none/next.csv"], 74, "none/next.csv: cannot be written (No such file or directory)"),
     ],
 )
-def test_a_bad_request_is_told(arguments: list[str], code: int, message: str, say: Say, teller: Path) -> None:
-    said = say("forecast", teller, *arguments)
-    assert (said.code, said.out, said.err) == (code, "", f"error: {message}\n")
+def test_a_bad_request_is_refused(arguments: list[str], code: int, message: str, run_cli: RunCli, teller: Path) -> None:
+    result = run_cli("forecast", teller, *arguments)
+    assert (result.code, result.out, result.err) == (code, "", f"error: {message}\n")
 
 
-def test_the_file_that_is_read_is_not_written(say: Say, teller: Path) -> None:
-    said = say("forecast", teller, teller.parent / "waves.csv", "-o", teller.parent / "waves.csv")
-    assert said.code != 0 and (teller.parent / "waves.csv").read_text() == waves()
+def test_the_file_that_is_read_is_not_written(run_cli: RunCli, teller: Path) -> None:
+    result = run_cli("forecast", teller, teller.parent / "waves.csv", "-o", teller.parent / "waves.csv")
+    assert result.code != 0 and (teller.parent / "waves.csv").read_text() == waves()
 
 
 @pytest.mark.parametrize(
@@ -270,31 +270,31 @@ def test_the_file_that_is_read_is_not_written(say: Say, teller: Path) -> None:
     [
         (["data.train=none.csv"], 66, "none.csv: there is no such file"),
         (["data.columns=[\"wind\"]"], 2, 'has no column "wind" (columns: date, load, still)'),
-        (["data.columns=[\"still\"]"], 4, "no column ever changes in training (still); there is nothing to foretell"),
-        (["task.horizon=300"], 4, "there are 252 rows to learn from, and one window takes 324: 24 of the past and 300 "
+        (["data.columns=[\"still\"]"], 4, "every column is constant in training (still); there is nothing to forecast"),
+        (["task.horizon=300"], 4, "there are 252 rows to train on, and one window takes 324: 24 of the past and 300 "
          "of the horizon; lower task.window or task.horizon, or give more data"),
         (["task.horizon=40"], 4, "there are 60 rows to validate on, and one window takes 64: 24 of the past and 40 of "
          "the horizon; lower task.window or task.horizon, or give data.split a larger second part"),
         (["task.season=300"], 4,
-         "there are 252 rows to learn from, not one season of 300; set task.season, or give more"),
+         "there are 252 training rows, less than one season of 300; set task.season, or give more rows"),
         (["task.horizon=0"], 2, "task: horizon = 0 must be at least 1"),
         (["task.head=normal"], 2, "task.head: expected one of point, gaussian, laplace, got 'normal'"),
         (["task.patch=5"], 2, "task.patch = 5 does not divide the 24 rows that are read"),
-        (["task.patch=8"], 2, "task.patch = 8: an mlp sees one place alone, and would know nothing of the other 16 "
-         "rows; leave it out"),
-        (["data.calendar=[\"hour\"]", "task.patch=7"], 2, "task.patch = 7 does not divide the 30 rows that are read "
-         "(window 24 + horizon 6, of which something is known)"),
-        (["task.window=0", "task.around=nothing"], 2,
-         "task.window = 0 reads nothing but what is known; name columns in data.known"),
-        (["train.select=bleu"], 2, "train.select: expected one of loss, mae, mase, got 'bleu'"),
+        (["task.patch=8"], 2, "task.patch = 8: an mlp reads each position alone, and would see nothing of the other "
+         "16 rows; leave it out"),
+        (["data.time_features=[\"hour\"]", "task.patch=7"], 2, "task.patch = 7 does not divide the 30 rows that are "
+         "read (window 24 + horizon 6)"),
+        (["task.window=0", "task.center=none"], 2,
+         "task.window = 0 reads nothing but future covariates; name columns in data.future_covariates"),
+        (["train.best_metric=bleu"], 2, "train.best_metric: expected one of loss, mae, mase, got 'bleu'"),
         (["data.split=[300, 50, 50]"], 4, "has 360 rows, and data.split asks for 400; ask for fewer"),
-        (["text.size=100"], 2, 'unknown setting "text"'),
+        (["text.vocab_size=100"], 2, 'unknown setting "text"'),
     ],
 )  # fmt: skip
-def test_a_recipe_that_cannot_work_is_told(
-    settings: list[str], code: int, message: str, say: Say, teller: Path, tmp_path: Path
+def test_a_recipe_that_cannot_work_is_refused(
+    settings: list[str], code: int, message: str, run_cli: RunCli, teller: Path, tmp_path: Path
 ) -> None:
-    said = say("train", teller.parent / "waves.toml", "--out", tmp_path / "run", *settings)
-    assert said.code == code, said.err
-    assert message in said.err
+    result = run_cli("train", teller.parent / "waves.toml", "--out", tmp_path / "run", *settings)
+    assert result.code == code, result.err
+    assert message in result.err
     assert not (tmp_path / "run/checkpoints").exists()

@@ -27,8 +27,8 @@ width = 24
 dropout = 0.0
 [train]
 steps = 20
-every = 20
-tokens = 256
+validate_every = 20
+batch_tokens = 256
 """
 
 
@@ -50,122 +50,122 @@ def other(tmp_path_factory):
     return trained_writer(tmp_path_factory.mktemp("other"), "tanh")
 
 
-def test_a_language_model_reads_the_text_as_it_is(writer, say):
-    told = say("look", writer, "The sea", "--view", "states", "--json")
-    assert (told.code, told.err) == (0, "")
-    data = json.loads(told.out)
+def test_a_language_model_reads_the_text_as_it_is(writer, run_cli):
+    result = run_cli("look", writer, "The sea", "--view", "states", "--json")
+    assert (result.code, result.err) == (0, "")
+    data = json.loads(result.out)
     assert data["tokens"] == list("The sea") and data["name"] == "decoder.stack.layers.0.hidden"
     assert np.shape(data["values"]) == (7, 12) and data["width"] == 24
 
 
-def test_a_gate_a_range_of_units_and_one_unit_can_be_chosen(writer, say):
-    gate = say("look", writer, "The sea", "--view", "states", "--name", "forget", "--unit", "0-3")
+def test_a_gate_a_range_of_units_and_one_unit_can_be_chosen(writer, run_cli):
+    gate = run_cli("look", writer, "The sea", "--view", "states", "--name", "forget", "--unit", "0-3")
     assert gate.out.splitlines()[0] == "decoder.stack.layers.0.gates, forget gate, 4 of 24 units"
-    one = say("look", writer, "The sea", "--view", "states", "--unit", "7")
+    one = run_cli("look", writer, "The sea", "--view", "states", "--unit", "7")
     assert one.out.splitlines()[0] == "decoder.stack.layers.0.hidden, unit 7 of 24"
     assert one.out.splitlines()[3].startswith("T ")
 
 
-def test_a_translators_states_are_those_over_the_text_it_was_given(trained, say):
-    told = say("look", trained, "je suis", "--view", "states", "--json")
-    data = json.loads(told.out)
+def test_a_translators_states_are_those_over_the_text_it_was_given(trained, run_cli):
+    result = run_cli("look", trained, "je suis", "--view", "states", "--json")
+    data = json.loads(result.out)
     assert data["name"] == "encoder.layers.0.residual" and data["side"] == "source" and data["tokens"][-1] == "<EOS>"
-    assert told.err.startswith("je suis -> ")
-    said = json.loads(say("look", trained, "je suis", "--view", "states", "--name", "decoder.*", "--json").out)
-    assert said["side"] == "target" and said["tokens"][0] == "<SOS>"
+    assert result.err.startswith("je suis -> ")
+    answer = json.loads(run_cli("look", trained, "je suis", "--view", "states", "--name", "decoder.*", "--json").out)
+    assert answer["side"] == "target" and answer["tokens"][0] == "<SOS>"
 
 
-def test_gradients_are_a_matrix_over_the_words(writer, say):
-    data = json.loads(say("look", writer, "The sea", "--view", "gradients", "--json").out)
+def test_gradients_are_a_matrix_over_the_words(writer, run_cli):
+    data = json.loads(run_cli("look", writer, "The sea", "--view", "gradients", "--json").out)
     assert data["rows"] == list("he sea") and data["columns"] == list("The se")
     assert np.shape(data["norms"]) == (6, 6) and data["decay"]["rate"] > 0
-    text = say("look", writer, "The sea", "--view", "gradients").out
+    text = run_cli("look", writer, "The sea", "--view", "gradients").out
     assert "each step further back multiplies the gradient by" in text.splitlines()[-1]
 
 
-def test_gradients_of_a_translator_are_those_of_what_it_said(trained, say):
-    data = json.loads(say("look", trained, "je suis", "--view", "gradients", "--json").out)
+def test_gradients_of_a_translation_model_are_those_of_its_own_translation(trained, run_cli):
+    data = json.loads(run_cli("look", trained, "je suis", "--view", "gradients", "--json").out)
     assert data["name"] == "decoder.residual" and data["columns"][0] == "<SOS>" and data["rows"][-1] == "<EOS>"
-    source = json.loads(say("look", trained, "je suis", "--view", "gradients", "--name", "encoder.*", "--json").out)
+    source = json.loads(run_cli("look", trained, "je suis", "--view", "gradients", "--name", "encoder.*", "--json").out)
     assert source["side"] == "source" and source["columns"][-1] == "<EOS>"
 
 
-def test_several_models_trained_and_not_are_one_picture(writer, other, say, tmp_path):
+def test_several_models_trained_and_not_are_one_picture(writer, other, run_cli, tmp_path):
     arguments = ("look", writer, "The wind", "--view", "gradients", "--against", other, "--against", "initial")
-    data = json.loads(say(*arguments, "--json").out)
+    data = json.loads(run_cli(*arguments, "--json").out)
     labels = [curve["label"] for curve in data["curves"]]
     assert labels == [str(writer), f"{writer}, initial", str(other), f"{other}, initial"]
     assert len({tuple(curve["norms"]) for curve in data["curves"]}) == 4
     path = tmp_path / "decay.svg"
-    assert say(*arguments, "-o", path).out == f"{path}\n"
+    assert run_cli(*arguments, "-o", path).out == f"{path}\n"
     assert ElementTree.fromstring(path.read_text(encoding="utf-8")).tag.endswith("svg")
-    assert say(*arguments).out.count("each step further back") == 4
+    assert run_cli(*arguments).out.count("each step further back") == 4
 
 
-def test_models_are_asked_for_the_same_words_and_the_picture_says_which(trained, say, tmp_path, monkeypatch):
-    monkeypatch.setattr(TranslationModel, "answer", lambda model, text: "I am")  # of itself it says nothing yet
+def test_all_models_get_the_same_target_and_the_view_names_it(trained, run_cli, tmp_path, monkeypatch):
+    monkeypatch.setattr(TranslationModel, "predict_text", lambda model, text: "I am")  # of itself it says nothing yet
     earlier = min((trained / "checkpoints").iterdir())
     arguments = ("look", trained, "je suis", "--view", "gradients", "--against", earlier)
-    data = json.loads(say(*arguments, "--json").out)
+    data = json.loads(run_cli(*arguments, "--json").out)
     model, other = regard.load(trained), regard.load(earlier)
-    assert model.step != other.step and data["wanted"] == "I am"
+    assert model.step != other.step and data["target"] == "I am"
     for curve, one in zip(data["curves"], (model, other), strict=True):
-        reading = one.reading("je suis", "I am")
-        assert "".join(reading.words["target"][0]) == "<SOS> I am<EOS>"
+        reading = one.teacher_forced("je suis", "I am")
+        assert "".join(reading.tokens["target"][0]) == "<SOS> I am<EOS>"
         assert curve == reading.gradients(one.module).decay(curve["label"]).to_dict()
-    assert "wanted of all: I am" in say(*arguments).out.splitlines()
-    say(*arguments, "-o", tmp_path / "a.svg")
-    assert "; wanted of all: I am<" in (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert "common target: I am" in run_cli(*arguments).out.splitlines()
+    run_cli(*arguments, "-o", tmp_path / "a.svg")
+    assert "; common target: I am<" in (tmp_path / "a.svg").read_text(encoding="utf-8")
 
 
-def test_models_that_cannot_be_compared_are_not_one_picture(trained, writer, say):
-    told = say("look", trained, "je suis", "--view", "gradients", "--against", writer)
-    assert (told.code, told.out) == (3, "")
-    assert told.err.endswith(
+def test_models_of_different_tasks_cannot_share_a_view(trained, writer, run_cli):
+    result = run_cli("look", trained, "je suis", "--view", "gradients", "--against", writer)
+    assert (result.code, result.out) == (3, "")
+    assert result.err.endswith(
         f"error: {trained} was trained to translate and {writer} to generate; only models of one task can be compared\n"
     )
 
 
-def test_what_the_decoder_begins_from_is_a_state(writer, say):
-    data = json.loads(say("look", writer, "The sea", "--view", "states", "--name", "start", "--json").out)
+def test_the_initial_state_of_the_decoder_can_be_shown(writer, run_cli):
+    data = json.loads(run_cli("look", writer, "The sea", "--view", "states", "--name", "start", "--json").out)
     assert data["name"] == "decoder.stack.layers.0.start" and data["tokens"] == ["(start)"]
     assert data["values"] == [[0.0] * 12]
 
 
-def test_looking_changes_no_weight(writer, say):
+def test_looking_changes_no_weight(writer, run_cli):
     before = {n: w.clone() for n, w in regard.load(writer).module.state_dict().items()}
-    say("look", writer, "The sea", "--view", "gradients", "--against", "initial")
+    run_cli("look", writer, "The sea", "--view", "gradients", "--against", "initial")
     after = regard.load(writer).module.state_dict()
     assert all(bool((after[name] == weight).all()) for name, weight in before.items())
 
 
 @pytest.mark.parametrize("view", ["states", "gradients"])
 @pytest.mark.parametrize("suffix", ["svg", "json"])
-def test_pictures_and_data_are_written(writer, say, tmp_path, view, suffix):
+def test_pictures_and_data_are_written(writer, run_cli, tmp_path, view, suffix):
     path = tmp_path / f"a.{suffix}"
-    assert say("look", writer, "The sea", "--view", view, "-o", path).out == f"{path}\n"
+    assert run_cli("look", writer, "The sea", "--view", view, "-o", path).out == f"{path}\n"
     text = path.read_text(encoding="utf-8")
     assert text.startswith("<svg") if suffix == "svg" else json.loads(text)["name"]
 
 
 @pytest.mark.parametrize("view", ["states", "gradients"])
-def test_a_view_is_written_as_pixels(writer, say, tmp_path, monkeypatch, view):
+def test_a_view_is_written_as_pixels(writer, run_cli, tmp_path, monkeypatch, view):
     monkeypatch.setattr("regard.look.png.has_fonts", lambda: True)  # without fonts the cells are drawn alone
     path = tmp_path / "a.png"
-    assert say("look", writer, "The sea", "--view", view, "-o", path).out == f"{path}\n"
+    assert run_cli("look", writer, "The sea", "--view", view, "-o", path).out == f"{path}\n"
     data = path.read_bytes()
     assert data.startswith(b"\x89PNG") and data.endswith(b"IEND\xaeB`\x82")
 
 
-def test_all_of_a_pass_is_written_as_one_page(writer, trained, say, tmp_path):
+def test_all_of_a_pass_is_written_as_one_page(writer, trained, run_cli, tmp_path):
     path = tmp_path / "a.html"
-    told = say("look", trained, "je suis", "-o", path)
-    assert (told.code, told.out) == (0, f"{path}\n")
+    result = run_cli("look", trained, "je suis", "-o", path)
+    assert (result.code, result.out) == (0, f"{path}\n")
     header = json.loads(path.read_text(encoding="utf-8").split('id="trace-header">')[1].split("</script>")[0])
-    assert header["text"] == "je suis" and told.err == f"je suis -> {header['answer']}\n"
-    assert header["model"]["name"] == str(trained) and header["left"] == []
+    assert header["text"] == "je suis" and result.err == f"je suis -> {header['answer']}\n"
+    assert header["model"]["name"] == str(trained) and header["omitted"] == []
     assert "".join(word["token"] for word in header["sequences"]["source"]).endswith("<EOS>")
-    assert say("look", writer, "The sea", "-o", path).code == 0  # no attention to look at, and still a page
+    assert run_cli("look", writer, "The sea", "-o", path).code == 0  # no attention to look at, and still a page
     header = json.loads(path.read_text(encoding="utf-8").split('id="trace-header">')[1].split("</script>")[0])
     assert [word["token"] for word in header["sequences"]["read"]] == list("The sea")
     placed = [tensor for tensor in header["tensors"] if tensor["axes"] != ["width"]]
@@ -174,20 +174,20 @@ def test_all_of_a_pass_is_written_as_one_page(writer, trained, say, tmp_path):
     assert begun == [f"decoder.stack.layers.0.{name}" for name in ("start", "start_cell")]
 
 
-def test_a_page_has_the_gradients_that_it_cannot_ask_for(writer, say, tmp_path):
+def test_a_page_has_the_gradients_that_it_cannot_ask_for(writer, run_cli, tmp_path):
     path = tmp_path / "a.html"
-    wanted = json.loads(say("look", writer, "The sea", "--view", "gradients", "--json").out)
+    expected = json.loads(run_cli("look", writer, "The sea", "--view", "gradients", "--json").out)
     for view in ("gradients", "states"):
-        assert say("look", writer, "The sea", "--view", view, "-o", path).out == f"{path}\n"
+        assert run_cli("look", writer, "The sea", "--view", view, "-o", path).out == f"{path}\n"
         header = json.loads(path.read_text(encoding="utf-8").split('id="trace-header">')[1].split("</script>")[0])
-        assert header["gradients"] == [wanted] and "saliency" not in header
-    refused = say("look", writer, "The sea", "--view", "saliency", "-o", tmp_path / "b.html")
+        assert header["gradients"] == [expected] and "saliency" not in header
+    refused = run_cli("look", writer, "The sea", "--view", "saliency", "-o", tmp_path / "b.html")
     assert refused.code != 0 and not (tmp_path / "b.html").exists()
 
 
-def test_everything_that_was_seen_can_be_kept(writer, say, tmp_path):
+def test_a_whole_trace_can_be_saved(writer, run_cli, tmp_path):
     path = tmp_path / "a.safetensors"
-    say("look", writer, "The sea", "--view", "states", "-o", path)
+    run_cli("look", writer, "The sea", "--view", "states", "-o", path)
     assert regard.Recording.load(path).states().tokens == list("The sea")
 
 
@@ -198,7 +198,7 @@ def test_everything_that_was_seen_can_be_kept(writer, say, tmp_path):
         (["--view", "states", "--head", "1"], 2, "--head belongs to --view attention, and the view is states"),
         (["--against", "runs/a"], 2, "--against belongs to --view gradients, and the view is attention"),
         (["--view", "states", "--unit", "x"], 2, "--unit x: expected a number such as 17, or a range such as 0-15"),
-        (["--view", "states", "--unit", "9-3"], 2, "--unit 9-3: the range ends before it begins; try 3-9"),
+        (["--view", "states", "--unit", "9-3"], 2, "--unit 9-3: the range ends before it starts; try 3-9"),
         (["--view", "states", "--unit", "24"], 2, "unit: decoder.stack.layers.0.hidden has the units 0 to 23, got 24"),
         (
             ["--view", "gradients", "-o", "a.safetensors"],
@@ -218,17 +218,17 @@ def test_everything_that_was_seen_can_be_kept(writer, say, tmp_path):
         (
             [],
             3,
-            "no attention was recorded, only 6 other names; a model that has none, such as one of recurrent layers, "
-            "shows its states: states(), or --view states",
+            "no attention was recorded, only 6 other names; a model without attention, such as a recurrent one, "
+            "has states: states(), or --view states",
         ),
     ],
 )
-def test_what_does_not_go_together_is_refused(writer, say, arguments, code, message):
-    told = say("look", writer, "The sea", *arguments)
-    assert (told.code, told.err.splitlines()[-1]) == (code, f"error: {message}")
+def test_options_that_exclude_each_other_are_refused(writer, run_cli, arguments, code, message):
+    result = run_cli("look", writer, "The sea", *arguments)
+    assert (result.code, result.err.splitlines()[-1]) == (code, f"error: {message}")
 
 
-def test_a_text_too_short_for_gradients_is_refused(writer, say):
-    told = say("look", writer, "T", "--view", "gradients")
-    expected = "error: the target has 1 tokens; gradients through time need two: one to read, one to want\n"
-    assert (told.code, told.err) == (4, expected)
+def test_a_text_too_short_for_gradients_is_refused(writer, run_cli):
+    result = run_cli("look", writer, "T", "--view", "gradients")
+    expected = "error: the target has 1 tokens; gradients through time need two: one input, one target\n"
+    assert (result.code, result.err) == (4, expected)

@@ -1,4 +1,4 @@
-"""regard eval, average, look, runs, data: what is done with what was trained."""
+"""regard eval, average, look, runs, data: commands on trained runs."""
 
 import json
 from pathlib import Path
@@ -9,10 +9,10 @@ import pytest
 import regard
 
 
-def test_eval_tells_each_score_with_its_signature_and_interval(trained, say):
-    told = say("eval", trained)
-    assert told.code == 0
-    head, *rows = told.out.splitlines()
+def test_eval_prints_each_score_with_its_signature_and_interval(trained, run_cli):
+    result = run_cli("eval", trained)
+    assert result.code == 0
+    head, *rows = result.out.splitlines()
     assert head == f"{trained} at step 30 on test, 3 sentences"
     assert [row.split()[0] for row in rows] == ["BLEU", "chrF", "TER", "perplexity"]
     assert all("(95 %: " in row for row in rows)
@@ -20,85 +20,87 @@ def test_eval_tells_each_score_with_its_signature_and_interval(trained, say):
     assert "loss " in rows[3]
 
 
-def test_eval_as_json_agrees_with_what_the_trainer_measured(trained, say):
-    found = json.loads(say("eval", trained, "--split", "valid", "--beam", 1, "--json").out)
+def test_eval_as_json_agrees_with_what_the_trainer_measured(trained, run_cli):
+    found = json.loads(run_cli("eval", trained, "--split", "valid", "--beam", 1, "--json").out)
     scores = {score["name"]: score["value"] for score in found["scores"]}
     lines = (trained / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    measured = [row for row in map(json.loads, lines) if row["event"] == "validated"][-1]
-    assert scores["perplexity"] == pytest.approx(measured["ppl"], rel=1e-4)
-    assert scores["bleu"] == pytest.approx(measured["bleu"], abs=1e-3)
+    validated = [row for row in map(json.loads, lines) if row["event"] == "validated"][-1]
+    assert scores["perplexity"] == pytest.approx(validated["ppl"], rel=1e-4)
+    assert scores["bleu"] == pytest.approx(validated["bleu"], abs=1e-3)
 
 
-def test_eval_ends_with_6_if_a_score_is_missed(trained, say):
-    told = say("eval", trained, "--min", "bleu=99", "--min", "chrf=0")
-    assert told.code == 6
-    assert told.err.startswith("error: bleu is ")
-    assert told.err.endswith(", below the 99 that was asked for\n")
-    assert "BLEU" in told.out
+def test_eval_ends_with_6_if_a_score_is_missed(trained, run_cli):
+    result = run_cli("eval", trained, "--min", "bleu=99", "--min", "chrf=0")
+    assert result.code == 6
+    assert result.err.startswith("error: bleu is ")
+    assert result.err.endswith(", below the required 99\n")
+    assert "BLEU" in result.out
 
 
-def test_eval_refuses_a_score_it_does_not_know_before_any_work(trained, say):
-    told = say("eval", trained, "--min", "blue=3")
-    assert told.code == 2
+def test_eval_refuses_a_score_it_does_not_know_before_any_work(trained, run_cli):
+    result = run_cli("eval", trained, "--min", "blue=3")
+    assert result.code == 2
     expected = 'error: --min blue=3: there is no score "blue" here; there are bleu, chrf, ter, perplexity\n'
-    assert told.err == expected
+    assert result.err == expected
 
 
-def test_eval_takes_two_files(trained, say, tmp_path):
+def test_eval_takes_two_files(trained, run_cli, tmp_path):
     french, english = tmp_path / "a.fr", tmp_path / "a.en"
     french.write_text("je suis\nle chat\n")
     english.write_text("I am\nthe cat\n")
-    assert json.loads(say("eval", trained, "--data", french, english, "--json").out)["scores"][0]["n"] == 2
+    assert json.loads(run_cli("eval", trained, "--data", french, english, "--json").out)["scores"][0]["n"] == 2
     english.write_text("I am\n")
-    told = say("eval", trained, "--data", french, english)
-    assert told.code == 4
-    assert told.err == f"error: {french} has 2 lines but {english} has 1; sentence pairs need the same number\n"
+    result = run_cli("eval", trained, "--data", french, english)
+    assert result.code == 4
+    assert result.err == f"error: {french} has 2 lines but {english} has 1; sentence pairs need the same number\n"
 
 
-def test_the_average_of_checkpoints_is_a_model(trained, say, tmp_path):
+def test_the_average_of_checkpoints_is_a_model(trained, run_cli, tmp_path):
     out = tmp_path / "mean"
-    told = say("average", trained, "--last", 3, "--out", out)
-    assert (told.code, told.out, told.err) == (0, f"{out}\n", "the mean of steps 10, 20, 30\n")
+    result = run_cli("average", trained, "--last", 3, "--out", out)
+    assert (result.code, result.out, result.err) == (0, f"{out}\n", "the mean of steps 10, 20, 30\n")
     mean = regard.load(out).module.state_dict()
     parts = [regard.load(path).module.state_dict() for path in sorted((trained / "checkpoints").iterdir())]
     for name, weight in mean.items():
         assert weight == pytest.approx(sum(part[name].double() for part in parts) / 3, abs=1e-6)
-    told = say("average", trained, "--last", 3, "--out", out)
-    assert (told.code, told.err) == (74, f"error: {out} exists already; name another with --out\n")
-    told = say("average", trained, "--last", 9)
-    expected = f"error: {trained} has 3 checkpoints, 9 were asked for; train with train.keep=9, or use --last 3\n"
-    assert (told.code, told.err) == (3, expected)
+    result = run_cli("average", trained, "--last", 3, "--out", out)
+    assert (result.code, result.err) == (74, f"error: {out} exists already; name another with --out\n")
+    result = run_cli("average", trained, "--last", 9)
+    expected = (
+        f"error: {trained} has 3 checkpoints, 9 were asked for; train with train.keep_checkpoints=9, or use --last 3\n"
+    )
+    assert (result.code, result.err) == (3, expected)
 
 
-def test_without_a_number_all_checkpoints_that_are_kept_are_averaged(trained, say, tmp_path):
-    told = say("average", trained, "--out", tmp_path / "mean")
-    assert (told.code, told.err) == (0, "the mean of steps 10, 20, 30\n")
+def test_without_last_all_kept_checkpoints_are_averaged(trained, run_cli, tmp_path):
+    result = run_cli("average", trained, "--out", tmp_path / "mean")
+    assert (result.code, result.err) == (0, "the mean of steps 10, 20, 30\n")
 
 
-def test_look_says_a_text_without_what_turns_a_screen(trained, say):
-    told = say("look", trained, "je \x1b[31msuis \u202eici " + "encore " * 60)
-    assert not {"\x1b", "\u202e"} & set(told.err) and len(told.err) < 1000
+def test_look_prints_a_text_without_control_characters(trained, run_cli):
+    result = run_cli("look", trained, "je \x1b[31msuis \u202eici " + "encore " * 60)
+    assert not {"\x1b", "\u202e"} & set(result.err) and len(result.err) < 1000
 
 
-def test_look_draws_a_heat_map(trained, say):
-    told = say("look", trained, "je suis étudiant")
-    assert told.code == 0
-    assert told.out.splitlines()[0] == "decoder.layers.0.cross.weights, mean of 2 heads"
-    assert "<EOS>" in told.out
-    assert told.err.startswith("je suis étudiant -> ")
-    one = say("look", trained, "je suis", "--name", "encoder.*", "--layer", 0, "--head", 1)
+def test_look_draws_a_heat_map(trained, run_cli):
+    result = run_cli("look", trained, "je suis étudiant")
+    assert result.code == 0
+    assert result.out.splitlines()[0] == "decoder.layers.0.cross.weights, mean of 2 heads"
+    assert "<EOS>" in result.out
+    assert result.err.startswith("je suis étudiant -> ")
+    one = run_cli("look", trained, "je suis", "--name", "encoder.*", "--layer", 0, "--head", 1)
     assert one.out.splitlines()[0] == "encoder.layers.0.attention.weights, head 1 of 2"
 
 
-def test_look_writes_pictures_and_data(trained, say, tmp_path):
+def test_look_writes_pictures_and_data(trained, run_cli, tmp_path):
     for suffix in ("svg", "json", "safetensors"):
         path = tmp_path / f"a.{suffix}"
-        assert say("look", trained, "je suis", "-o", path).out == f"{path}\n"
+        assert run_cli("look", trained, "je suis", "-o", path).out == f"{path}\n"
     assert (tmp_path / "a.svg").read_text(encoding="utf-8").startswith("<svg")
     weights = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["weights"]
-    assert json.loads(say("look", trained, "je suis", "--json").out)["weights"] == weights
-    kept = regard.Recording.load(tmp_path / "a.safetensors").attention()
-    assert kept.weights == pytest.approx(np.array(weights), abs=1e-6)
+    assert json.loads(run_cli("look", trained, "je suis", "--json").out)["weights"] == weights
+    saved = regard.Recording.load(tmp_path / "a.safetensors").attention()
+    assert saved.weights == pytest.approx(np.array(weights), abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -110,65 +112,77 @@ def test_look_writes_pictures_and_data(trained, say, tmp_path):
         (["-o", "/proc/none/a.svg"], 74, "/proc/none/a.svg: cannot be written (No such file or directory)"),
     ],
 )
-def test_look_tells_what_cannot_be_shown(trained, say, arguments, code, message):
-    told = say("look", trained, "je suis", *arguments)
-    assert (told.code, told.err.splitlines()[-1]) == (code, f"error: {message}")
+def test_look_reports_what_cannot_be_shown(trained, run_cli, arguments, code, message):
+    result = run_cli("look", trained, "je suis", *arguments)
+    assert (result.code, result.err.splitlines()[-1]) == (code, f"error: {message}")
 
 
-def test_an_empty_text_is_nothing_to_look_at(trained, say):
-    told = say("look", trained, " ")
-    assert (told.code, told.err) == (4, "error: the text is empty; there is nothing to look at\n")
+def test_an_empty_text_is_nothing_to_look_at(trained, run_cli):
+    result = run_cli("look", trained, " ")
+    assert (result.code, result.err) == (4, "error: the text is empty; there is nothing to look at\n")
 
 
-def test_runs_are_listed_shown_and_compared(trained, tiny, say):
-    say("train", tiny, "model.width=8", "train.steps=2", "task.scored=0", "-q", "--out", trained.parent / "other")
-    rows = {Path(row["run"]).name: row for row in json.loads(say("runs", "ls", trained.parent, "--json").out)}
+def test_runs_are_listed_shown_and_compared(trained, tiny, run_cli):
+    run_cli(
+        "train",
+        tiny,
+        "model.width=8",
+        "train.steps=2",
+        "task.bleu_sentences=0",
+        "-q",
+        "--out",
+        trained.parent / "other",
+    )
+    rows = {Path(row["run"]).name: row for row in json.loads(run_cli("runs", "ls", trained.parent, "--json").out)}
     assert (rows["run"]["step"], rows["other"]["step"]) == (30, 2)
-    listed = say("runs", "ls", trained.parent).out.splitlines()
-    assert listed[0].split() == ["run", "model", "step", "loss", "BLEU", "changed"]
-    assert {line.split()[0] for line in listed[1:]} == {row["run"] for row in rows.values()}
-    shown = say("runs", "show", trained).out
-    assert shown.startswith(f"{trained}: transformer, 30 of 30 steps\n  step      10  loss ")
-    assert len(json.loads(say("runs", "show", trained, "--json").out)["validations"]) == 3
-    told = say("runs", "diff", trained, trained.parent / "other").out
-    assert "model.width was 16, is 8\n" in told
-    assert say("runs", "rm", trained.parent / "other", "--yes").code == 0
+    lines = run_cli("runs", "ls", trained.parent).out.splitlines()
+    assert lines[0].split() == ["run", "model", "step", "loss", "BLEU", "changed"]
+    assert {line.split()[0] for line in lines[1:]} == {row["run"] for row in rows.values()}
+    output = run_cli("runs", "show", trained).out
+    assert output.startswith(f"{trained}: transformer, 30 of 30 steps\n  step      10  loss ")
+    assert len(json.loads(run_cli("runs", "show", trained, "--json").out)["validations"]) == 3
+    result = run_cli("runs", "diff", trained, trained.parent / "other").out
+    assert "model.width was 16, is 8\n" in result
+    assert run_cli("runs", "rm", trained.parent / "other", "--yes").code == 0
 
 
-def test_only_runs_are_removed_and_only_when_sure(tiny, say):
+def test_only_runs_are_removed_and_only_when_sure(tiny, run_cli):
     Path("letters").mkdir()
-    told = say("runs", "rm", "letters", "--yes")
-    assert (told.code, told.err) == (3, "error: letters is not a run: it has no recipe.toml\n")
-    told = say("runs", "rm", "nothing", "--yes")
-    assert (told.code, told.err) == (3, "error: nothing is not a run: there is no such directory\n")
+    result = run_cli("runs", "rm", "letters", "--yes")
+    assert (result.code, result.err) == (3, "error: letters is not a run: it has no recipe.toml\n")
+    result = run_cli("runs", "rm", "nothing", "--yes")
+    assert (result.code, result.err) == (3, "error: nothing is not a run: there is no such directory\n")
     tiny.rename("letters/recipe.toml")
-    told = say("runs", "rm", "letters")
-    assert (told.code, told.err) == (2, "error: nobody can be asked whether to remove; say --yes\n")
-    assert say("runs", "rm", "letters", "--yes").err == "removed letters\n"
+    result = run_cli("runs", "rm", "letters")
+    assert (result.code, result.err) == (
+        2,
+        "error: stdin is not a terminal, so the removal cannot be confirmed; use --yes\n",
+    )
+    assert run_cli("runs", "rm", "letters", "--yes").err == "removed letters\n"
     assert not Path("letters").exists()
 
 
-def test_a_folder_without_runs_is_told(tiny, say):
-    assert say("runs", "ls").code == 66
-    assert say("runs", "ls", ".").err == "there is no run in .\n"
+def test_a_folder_without_runs_is_reported(tiny, run_cli):
+    assert run_cli("runs", "ls").code == 66
+    assert run_cli("runs", "ls", ".").err == "there is no run in .\n"
 
 
-def test_data_stats_counts_what_is_kept_and_dropped(tiny, say):
+def test_data_stats_counts_what_is_kept_and_dropped(tiny, run_cli):
     lines = [f"le chat {i}\tthe cat {i}\n" for i in range(300)]
     Path("a.tsv").write_text("".join([*lines, *lines[:2], "\tnothing\n", "le même\tle même\n"]), encoding="utf-8")
     tiny.write_text(tiny.read_text().replace('kind = "phrases"\ncount = 300', 'kind = "tsv"\ntrain = "a.tsv"'))
-    found = json.loads(say("data", "stats", tiny, "--json").out)
+    found = json.loads(run_cli("data", "stats", tiny, "--json").out)
     assert found["train"]["dropped"] == {"empty": 1, "identical sides": 1, "duplicates": 2}
     assert found["train"]["read"] + found["valid"]["read"] == 304
     assert found["train"]["kept"] == found["train"]["read"] - 4
     assert 0 <= found["train"]["padding"]["target"] < 0.05
-    told = say("data", "stats", tiny)
-    assert f"{found['train']['kept']} of {found['train']['read']} pairs; dropped: 1 empty, " in told.out
+    result = run_cli("data", "stats", tiny)
+    assert f"{found['train']['kept']} of {found['train']['read']} pairs; dropped: 1 empty, " in result.out
     assert not Path("runs").exists()
 
 
-def test_data_that_is_prepared_is_not_prepared_again(tiny, say):
-    assert say("data", "prepare", tiny).out == "runs/tiny\n"
+def test_data_that_is_prepared_is_not_prepared_again(tiny, run_cli):
+    assert run_cli("data", "prepare", tiny).out == "runs/tiny\n"
     before = Path("runs/tiny/data/train/manifest.json").stat().st_mtime_ns
-    assert say("train", tiny, "train.steps=2", "-q").code == 0
+    assert run_cli("train", tiny, "train.steps=2", "-q").code == 0
     assert Path("runs/tiny/data/train/manifest.json").stat().st_mtime_ns == before

@@ -1,4 +1,4 @@
-"""regard train: what it shows, how it goes on, how it stops, what it refuses."""
+"""regard train: its output, resuming, interruption, and invalid input."""
 
 import json
 import re
@@ -14,98 +14,98 @@ from regard.run import Run
 from regard.train import checkpoint
 
 
-def test_training_shows_data_model_speed_and_a_row_for_each_validation(tiny, say):
-    told = say("train", tiny)
-    assert told.code == 0
-    lines = told.err.splitlines()
+def test_training_shows_data_model_speed_and_a_row_for_each_validation(tiny, run_cli):
+    result = run_cli("train", tiny)
+    assert result.code == 0
+    lines = result.err.splitlines()
     assert lines[0] == " data     294 train, 3 valid pairs       tokens  bpe 200 shared"
     assert lines[1] == " model    transformer 1+1 layers, 2 heads, width 16, 8,768 parameters"
     assert re.fullmatch(r" device   cpu, 1 thread, about [\d,]+ tokens/s, ETA \d+ s, peak \d\.\d GiB", lines[2])
     assert lines[3].split() == ["step", "loss", "ppl", "BLEU", "lr", "grad", "tok/s"]
     assert [line.split()[0] for line in lines[4:]] == ["10", "20", "30"]
     assert all(" -> " in line for line in lines[4:])
-    assert re.match(r" best loss \d\.\d+, BLEU [\d.]+ at step 30 -> runs/tiny      next: regard translate", told.out)
-    assert Path("runs/tiny/log.txt").read_text(encoding="utf-8") == told.err
+    assert re.match(r" best loss \d\.\d+, BLEU [\d.]+ at step 30 -> runs/tiny      next: regard translate", result.out)
+    assert Path("runs/tiny/log.txt").read_text(encoding="utf-8") == result.err
     card = Path("runs/tiny/MODEL_CARD.md").read_text(encoding="utf-8")
-    assert "- data: phrases fr-en. Made by the rules of regard. Licence: MIT\n" in card
+    assert "- data: phrases fr-en. Made by the rules of regard. License: MIT\n" in card
     events = [json.loads(line)["event"] for line in Path("runs/tiny/metrics.jsonl").read_text().splitlines()]
     assert events.count("validated") == 3
 
 
-def test_sentences_that_a_recipe_names_are_shown_under_each_validation(tiny, say):
-    told = say("train", tiny, "task.tried=['je suis étudiant', 'il mange']")
-    lines = [line for line in told.err.splitlines() if line.startswith("    ")]
+def test_sentences_that_a_recipe_names_are_shown_under_each_validation(tiny, run_cli):
+    result = run_cli("train", tiny, "task.sample_inputs=['je suis étudiant', 'il mange']")
+    lines = [line for line in result.err.splitlines() if line.startswith("    ")]
     assert [line.split(" -> ")[0].strip() for line in lines] == ["je suis étudiant", "il mange"] * 3
 
 
-def test_the_same_command_again_goes_on_and_more_steps_may_be_asked_for(tiny, say):
-    assert say("train", tiny, "-q").err == ""
-    told = say("train", tiny, "train.steps=40", "--json")
-    assert json.loads(told.out)["step"] == 40
-    assert " resumed  at step 30 of 40\n" in told.err
-    assert json.loads(say("train", "runs/tiny", "--json").out)["step"] == 40
+def test_the_same_command_resumes_and_may_ask_for_more_steps(tiny, run_cli):
+    assert run_cli("train", tiny, "-q").err == ""
+    result = run_cli("train", tiny, "train.steps=40", "--json")
+    assert json.loads(result.out)["step"] == 40
+    assert " resumed  at step 30 of 40\n" in result.err
+    assert json.loads(run_cli("train", "runs/tiny", "--json").out)["step"] == 40
 
 
-def test_going_on_with_another_recipe_is_refused_and_lists_what_differs(trained, tiny, say):
-    told = say("train", tiny, "model.width=32", "--out", trained)
-    assert told.code == 2
-    assert told.err.startswith(
+def test_resuming_with_another_recipe_is_refused_and_lists_the_differences(trained, tiny, run_cli):
+    result = run_cli("train", tiny, "model.width=32", "--out", trained)
+    assert result.code == 2
+    assert result.err.startswith(
         f"error: {trained} was started with another recipe: model.width was 16, is 32. Use --out"
     )
 
 
-def test_fresh_starts_anew_and_never_removes_what_is_not_a_run(tiny, say):
-    assert say("train", tiny, "-q").code == 0
-    assert say("train", tiny, "--fresh", "model.width=8", "train.steps=10", "-q").code == 0
+def test_fresh_starts_over_and_never_deletes_what_is_not_a_run(tiny, run_cli):
+    assert run_cli("train", tiny, "-q").code == 0
+    assert run_cli("train", tiny, "--fresh", "model.width=8", "train.steps=10", "-q").code == 0
     assert Run(Path("runs/tiny")).recipe().model.width == 8
     Path("letters").mkdir()
-    told = say("train", tiny, "--fresh", "--out", "letters")
-    assert (told.code, told.err) == (3, "error: letters is not a run: it has no recipe.toml\n")
+    result = run_cli("train", tiny, "--fresh", "--out", "letters")
+    assert (result.code, result.err) == (3, "error: letters is not a run: it has no recipe.toml\n")
     assert Path("letters").is_dir()
 
 
-def test_a_dry_run_tells_what_to_expect_and_writes_nothing(tiny, say):
-    told = say("train", tiny, "--dry-run")
-    assert told.code == 0
-    assert "8,768 parameters" in told.out
+def test_a_dry_run_prints_an_estimate_and_writes_nothing(tiny, run_cli):
+    result = run_cli("train", tiny, "--dry-run")
+    assert result.code == 0
+    assert "8,768 parameters" in result.out
     assert re.search(
-        r" steps    30 of about \d\.\d\d s, [\d,]+ tokens/s\n memory   \d\.\d GiB at most\n time  ", told.out
+        r" steps    30 of about \d\.\d\d s, [\d,]+ tokens/s\n memory   \d\.\d GiB at most\n time  ", result.out
     )
-    assert json.loads(say("train", tiny, "--dry-run", "--json").out)["parameters"] == 8768
+    assert json.loads(run_cli("train", tiny, "--dry-run", "--json").out)["parameters"] == 8768
     assert [path.name for path in Path().iterdir()] == ["tiny.toml"]
 
 
-def test_a_budget_on_the_command_line_replaces_the_recipes(tiny, say):
-    shown = json.loads(say("config", "show", tiny, "train.epochs=2", "--json").out)
-    assert "steps" not in shown["train"] and shown["train"]["epochs"] == 2.0
-    told = say("train", tiny, "train.epochs=2", "train.steps=7")
+def test_a_budget_on_the_command_line_replaces_the_recipes(tiny, run_cli):
+    values = json.loads(run_cli("config", "show", tiny, "train.epochs=2", "--json").out)
+    assert "steps" not in values["train"] and values["train"]["epochs"] == 2.0
+    result = run_cli("train", tiny, "train.epochs=2", "train.steps=7")
     message = "train: give one of steps, epochs and minutes, not several (steps = 7, epochs = 2.0)"
-    assert (told.code, told.err) == (2, f"error: {message}\n")
+    assert (result.code, result.err) == (2, f"error: {message}\n")
 
 
-def test_a_dry_run_leaves_a_run_as_it_is(trained, say):
+def test_a_dry_run_leaves_a_run_as_it_is(trained, run_cli):
     before = {path: path.stat().st_mtime_ns for path in trained.rglob("*")}
-    assert say("train", trained, "--dry-run").code == 0
+    assert run_cli("train", trained, "--dry-run").code == 0
     assert {path: path.stat().st_mtime_ns for path in trained.rglob("*")} == before
 
 
-def test_an_average_can_be_used_and_not_trained(trained, tiny, say):
-    say("average", trained, "--last", 2, "--out", "mean")
-    told = say("train", "mean")
-    assert told.code == 3
-    assert told.err == "error: mean holds weights without what training needs to go on; use --out for a new run\n"
+def test_an_average_can_be_used_and_not_trained(trained, tiny, run_cli):
+    run_cli("average", trained, "--last", 2, "--out", "mean")
+    result = run_cli("train", "mean")
+    assert result.code == 3
+    assert result.err == "error: mean has weights but no optimizer state to resume from; use --out for a new run\n"
 
 
 KINDS = ", ".join(model.kind for model in get_args(ModelConfig))
 UNKNOWN = "did you mean model.layers (number of stacked layers, in the encoder and in the decoder, now 1)?"
 
 
-def test_an_unknown_setting_says_where_it_was_given(tiny, say):
-    told = say("train", tiny, "model.layer=3")
-    assert told.code == 2
-    assert told.err == f'error: unknown setting "model.layer", given on the command line; {UNKNOWN}\n'
+def test_the_error_for_an_unknown_setting_says_where_it_was_given(tiny, run_cli):
+    result = run_cli("train", tiny, "model.layer=3")
+    assert result.code == 2
+    assert result.err == f'error: unknown setting "model.layer", given on the command line; {UNKNOWN}\n'
     tiny.write_text(tiny.read_text().replace("width = 16", "width = 16\nlayer = 2"))
-    assert say("train", tiny).err == f'error: unknown setting "model.layer", in tiny.toml; {UNKNOWN}\n'
+    assert run_cli("train", tiny).err == f'error: unknown setting "model.layer", in tiny.toml; {UNKNOWN}\n'
 
 
 @pytest.mark.parametrize(
@@ -119,28 +119,28 @@ def test_an_unknown_setting_says_where_it_was_given(tiny, say):
         ("data.count=5", "data: count: expected 100 to 500,000 phrases, got 5"),
     ],
 )  # fmt: skip
-def test_a_wrong_setting_is_refused_before_any_work(tiny, say, setting, message):
-    told = say("train", tiny, setting)
-    assert (told.code, told.err) == (2, f"error: {message}\n")
+def test_a_wrong_setting_is_refused_before_any_work(tiny, run_cli, setting, message):
+    result = run_cli("train", tiny, setting)
+    assert (result.code, result.err) == (2, f"error: {message}\n")
     assert not Path("runs").exists()
 
 
-def test_a_recipe_that_is_not_there_or_not_toml_is_told(tiny, say):
-    told = say("train", "none.toml")
-    assert (told.code, told.err) == (66, "error: cannot open the recipe none.toml: No such file or directory\n")
+def test_a_missing_recipe_and_invalid_toml_are_reported(tiny, run_cli):
+    result = run_cli("train", "none.toml")
+    assert (result.code, result.err) == (66, "error: cannot open the recipe none.toml: No such file or directory\n")
     tiny.write_text("steps 3")
-    told = say("train", tiny)
-    assert told.code == 2
-    assert told.err.startswith("error: tiny.toml is not TOML: ")
+    result = run_cli("train", tiny)
+    assert result.code == 2
+    assert result.err.startswith("error: tiny.toml is not TOML: ")
     Path("empty").mkdir()
-    assert say("train", "empty").err == "error: empty is not a run: it has no recipe.toml\n"
+    assert run_cli("train", "empty").err == "error: empty is not a run: it has no recipe.toml\n"
 
 
 @pytest.mark.parametrize(
     ("french", "english", "code", "message"),
     [
         (b"un\ndeux\n", b"one\n", 4, "a.fr has 2 lines but a.en has 1; sentence pairs need the same number"),
-        (b"", b"", 4, "a.fr and a.en are empty; expected one sentence a line"),
+        (b"", b"", 4, "a.fr and a.en are empty; expected one sentence per line"),
         (None, b"one\n", 66, "a.fr: there is no such file"),
         (b"un\n\xe9t\xe9\n", b"one\nsummer\n", 4, "a.fr, line 2: byte 1 (0xe9) is not UTF-8; convert the file, "
          "for example with: iconv -f LATIN1 -t UTF-8"),
@@ -148,50 +148,50 @@ def test_a_recipe_that_is_not_there_or_not_toml_is_told(tiny, say):
          "expected UTF-8 text"),
     ],
 )  # fmt: skip
-def test_unusable_data_is_named_with_file_and_line(tiny, say, french, english, code, message):
+def test_unusable_data_is_named_with_file_and_line(tiny, run_cli, french, english, code, message):
     for name, content in (("a.fr", french), ("a.en", english)):
         if content is not None:
             Path(name).write_bytes(content)
     tiny.write_text(
         tiny.read_text().replace('kind = "phrases"\ncount = 300', 'kind = "files"\ntrain = ["a.fr", "a.en"]')
     )
-    told = say("train", tiny)
-    assert (told.code, told.err.splitlines()[-1]) == (code, f"error: {message}")
+    result = run_cli("train", tiny)
+    assert (result.code, result.err.splitlines()[-1]) == (code, f"error: {message}")
 
 
-def test_data_that_was_mended_can_be_trained_in_the_same_place(tiny, say):
+def test_corrected_data_can_be_trained_in_the_same_run(tiny, run_cli):
     tiny.write_text(tiny.read_text().replace('kind = "phrases"\ncount = 300', 'kind = "tsv"\ntrain = "none.tsv"'))
-    assert say("train", tiny).code == 66
+    assert run_cli("train", tiny).code == 66
     lines = [f"le chat numéro {i}\tcat number {i}\n" for i in range(200)]
     Path("pairs.tsv").write_text("".join(lines), encoding="utf-8")
-    assert say("train", tiny, "data.train=pairs.tsv", "train.steps=2", "-q").code == 0
+    assert run_cli("train", tiny, "data.train=pairs.tsv", "train.steps=2", "-q").code == 0
 
 
-def test_a_place_that_cannot_be_written_ends_with_74(tiny, say):
+def test_an_output_that_cannot_be_written_ends_with_74(tiny, run_cli):
     Path("file").write_text("")
-    told = say("train", tiny, "--out", "file/run")
-    assert told.code == 74
-    assert told.err == "error: file/run: cannot be written (Not a directory)\n"
+    result = run_cli("train", tiny, "--out", "file/run")
+    assert result.code == 74
+    assert result.err == "error: file/run: cannot be written (Not a directory)\n"
 
 
-def test_a_loss_that_is_not_a_number_ends_with_5(tiny, say):
-    told = say("train", tiny, "train.schedule.lr=1e38", "train.schedule.warmup=1", "train.clip=0")
-    assert told.code == 5
+def test_a_loss_that_is_not_a_number_ends_with_5(tiny, run_cli):
+    result = run_cli("train", tiny, "train.schedule.lr=1e38", "train.schedule.warmup=1", "train.clip_norm=0")
+    assert result.code == 5
     assert re.search(
         r"error: loss became NaN at step \d+ \(first bad: .+\); there is no checkpoint yet; "
-        r"try train.clip=1.0 or a lower train.schedule.lr\n$",
-        told.err,
+        r"try train.clip_norm=1.0 or a lower train.schedule.lr\n$",
+        result.err,
     )
 
 
-def test_a_registry_that_is_not_reached_ends_with_69(tiny, say, monkeypatch):
+def test_an_unreachable_package_index_ends_with_69(tiny, run_cli, monkeypatch):
     monkeypatch.setenv("REGARD_CACHE", str(Path("cache").absolute()))
     monkeypatch.setenv("PIP_INDEX_URL", Path("index").absolute().as_uri())
     monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
-    told = say("train", tiny, 'data={kind = "tatoeba"}')
-    assert told.code == 69
-    assert told.err.startswith("error: tatoeba-fr-en: nmt-0.0.6.tar.gz was not fetched: file://")
-    assert told.err.endswith("the built-in data 'phrases' needs no network.\n")
+    result = run_cli("train", tiny, 'data={kind = "tatoeba"}')
+    assert result.code == 69
+    assert result.err.startswith("error: tatoeba-fr-en: nmt-0.0.6.tar.gz was not downloaded: file://")
+    assert result.err.endswith("the built-in data 'phrases' needs no network.\n")
 
 
 def until(path, text):
@@ -207,14 +207,14 @@ def until(path, text):
 )
 @pytest.mark.slow
 def test_a_signal_writes_a_checkpoint_and_ends_with_the_documented_code(tiny, start, number, code, name):
-    process = start("train", tiny, "train.steps=1000000", "train.every=500000")
+    process = start("train", tiny, "train.steps=1000000", "train.validate_every=500000")
     until(Path("runs/tiny/log.txt"), "device")
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == code
     step = checkpoint.read(Path("runs/tiny/last")).step
     last = err.splitlines()[-1]
-    assert last == f"error: {name} at step {step}; the checkpoint is written, run the same command again to go on"
+    assert last == f"error: {name} at step {step}; the checkpoint is written, run the same command again to resume"
 
 
 @pytest.mark.slow

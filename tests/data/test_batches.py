@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data import Batches, Order, Position, share
+from regard.data import Batches, BatchPosition, Permutation, rank_share
 from regard.errors import ConfigError, DataError
 
 
@@ -23,45 +23,47 @@ def corpus(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 @settings(deadline=None)
 @given(st.integers(1, 3000), st.integers(0, 2**70), st.integers(0, 5))
-def test_an_order_has_every_row_once(n: int, seed: int, epoch: int) -> None:
-    assert sorted(Order(n, (seed, epoch)).at(np.arange(n)).tolist()) == list(range(n))
+def test_a_permutation_has_every_row_once(n: int, seed: int, epoch: int) -> None:
+    assert sorted(Permutation(n, (seed, epoch)).at(np.arange(n)).tolist()) == list(range(n))
 
 
 @settings(deadline=None)
 @given(st.integers(1, 3000), st.data())
-def test_a_place_in_an_order_does_not_depend_on_what_else_is_asked_for(n: int, data: st.DataObject) -> None:
+def test_a_value_of_a_permutation_does_not_depend_on_the_other_positions(n: int, data: st.DataObject) -> None:
     places = np.array(data.draw(st.lists(st.integers(0, n - 1), max_size=5)), np.int64)
-    order = Order(n, (3, 1))
+    order = Permutation(n, (3, 1))
     assert order.at(places).tolist() == order.at(np.arange(n))[places].tolist()
 
 
-def test_an_order_of_a_huge_range_needs_no_array() -> None:
+def test_a_permutation_of_a_huge_range_needs_no_array() -> None:
     n = 10**15 + 7
-    found = Order(n, (0, 0)).at(np.arange(n - 1000, n))
+    found = Permutation(n, (0, 0)).at(np.arange(n - 1000, n))
     assert len(set(found.tolist())) == 1000 and found.min() >= 0 and found.max() < n
 
 
-def test_all_orders_of_four_are_about_equally_frequent() -> None:
-    counts = Counter(tuple(Order(4, (seed, 0)).at(np.arange(4)).tolist()) for seed in range(4800))
+def test_all_permutations_of_four_are_about_equally_frequent() -> None:
+    counts = Counter(tuple(Permutation(4, (seed, 0)).at(np.arange(4)).tolist()) for seed in range(4800))
     assert len(counts) == 24
     # chi-square with 23 degrees of freedom: above 49.7 in one of a thousand
     assert sum((count - 200) ** 2 / 200 for count in counts.values()) < 49.7
 
 
-def test_neighbours_in_an_order_are_not_neighbours_in_the_data() -> None:
+def test_neighbors_in_a_permutation_are_not_neighbors_in_the_data() -> None:
     n = 50_000
-    order = Order(n, (0, 0)).at(np.arange(n))
+    order = Permutation(n, (0, 0)).at(np.arange(n))
     assert abs(np.corrcoef(order[1:], order[:-1])[0, 1]) < 0.02
     assert abs(np.corrcoef(order, np.arange(n))[0, 1]) < 0.02
 
 
 def test_seed_and_epoch_both_change_the_order() -> None:
-    orders = {tuple(Order(100, (seed, epoch)).at(np.arange(100)).tolist()) for seed in range(5) for epoch in range(5)}
+    orders = {
+        tuple(Permutation(100, (seed, epoch)).at(np.arange(100)).tolist()) for seed in range(5) for epoch in range(5)
+    }
     assert len(orders) == 25
 
 
 def test_the_order_is_the_same_on_every_machine() -> None:
-    assert Order(10, (0, 1)).at(np.arange(10)).tolist() == [8, 5, 7, 2, 6, 1, 9, 0, 3, 4]
+    assert Permutation(10, (0, 1)).at(np.arange(10)).tolist() == [8, 5, 7, 2, 6, 1, 9, 0, 3, 4]
 
 
 sides = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=120)
@@ -69,7 +71,7 @@ sides = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, 
 
 @settings(deadline=None)
 @given(sides, st.integers(1, 100), st.integers(1, 50), st.integers(0, 3))
-def test_every_row_comes_once_an_epoch_and_no_batch_exceeds_the_budget(
+def test_every_row_comes_once_per_epoch_and_no_batch_exceeds_the_budget(
     rows: list[tuple[int, int]], budget: int, pool: int, epoch: int
 ) -> None:
     source, target = np.array(rows).T
@@ -84,24 +86,24 @@ def test_every_row_comes_once_an_epoch_and_no_batch_exceeds_the_budget(
 
 @settings(deadline=None, max_examples=40)
 @given(sides, st.integers(1, 60), st.integers(1, 50), st.integers(0, 40))
-def test_going_on_from_any_position_equals_never_having_stopped(
+def test_resuming_at_any_position_equals_never_having_stopped(
     rows: list[tuple[int, int]], budget: int, pool: int, stop: int
 ) -> None:
     lengths = tuple(np.array(rows).T)
     whole = [(batch.tolist(), after) for batch, after in islice(Batches(lengths, budget, 5, pool).stream(), 60)]
     position = whole[stop][1]
-    position = Position(**json.loads(json.dumps(asdict(position))))
+    position = BatchPosition(**json.loads(json.dumps(asdict(position))))
     again = Batches(lengths, budget, 5, pool).stream(position)
     assert [(batch.tolist(), after) for batch, after in islice(again, 59 - stop)] == whole[stop + 1 :]
 
 
-def test_a_stream_goes_on_over_epochs_in_another_order() -> None:
+def test_the_next_epoch_has_another_order() -> None:
     batches = Batches(corpus(500), budget=400, pool=200)
     count = batches.count(0)
     first = [batch.tolist() for batch, _ in islice(batches.stream(), count)]
     assert first == [batch.tolist() for batch in batches.epoch(0)]
     *_, (_, after) = islice(batches.stream(), count)
-    assert after == Position(epoch=1)
+    assert after == BatchPosition(epoch=1)
     second = [batch.tolist() for batch, _ in islice(batches.stream(after), batches.count(1))]
     assert second == [batch.tolist() for batch in batches.epoch(1)] != first
 
@@ -114,9 +116,9 @@ def test_batches_do_not_come_sorted_by_length() -> None:
 
 @settings(deadline=None)
 @given(st.integers(1, 40), st.integers(1, 7))
-def test_the_shares_of_all_processes_are_the_batch(rows: int, size: int) -> None:
+def test_the_shares_of_all_ranks_make_the_batch(rows: int, size: int) -> None:
     batch = np.random.default_rng(0).permutation(rows)
-    shares = [share(batch, rank, size) for rank in range(size)]
+    shares = [rank_share(batch, rank, size) for rank in range(size)]
     assert sorted(np.concatenate(shares).tolist()) == sorted(batch.tolist())
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
@@ -147,12 +149,12 @@ def padding(side: np.ndarray, batches: list[np.ndarray]) -> float:
 
 def test_a_position_of_other_data_is_refused() -> None:
     batches = Batches(corpus(100), budget=400)
-    for position in (Position(0, 1, 0), Position(2, 0, 5000)):
+    for position in (BatchPosition(0, 1, 0), BatchPosition(2, 0, 5000)):
         with pytest.raises(DataError) as caught:
             next(batches.stream(position))
         assert str(caught.value) == (
             f"epoch {position.epoch} has no batch {position.batch} in pool {position.pool}; "
-            "the data or the budget is not what it was"
+            "the data or the budget has changed"
         )
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.data import lines as module
-from regard.data.lines import read_lines
+from regard.data.lines import printable, read_lines
 from regard.errors import DataError, InputError
 
 
@@ -74,11 +74,11 @@ def test_a_file_longer_than_a_block_keeps_every_line(tmp_path: Path) -> None:
     assert read(tmp_path / "text", "\n".join(lines).encode()) == lines
 
 
-def test_a_packed_file_is_unpacked_on_the_way(tmp_path: Path) -> None:
+def test_a_gzip_file_is_decompressed(tmp_path: Path) -> None:
     assert read(tmp_path / "text.gz", gzip.compress("un\nété\n".encode())) == ["un", "été"]
 
 
-def test_lines_are_read_as_they_are_asked_for(tmp_path: Path) -> None:
+def test_lines_are_read_lazily(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"good\n" * 10 + b"x" * module.BLOCK * 2 + b"\xff\n")
     stream = read_lines(path)
@@ -107,14 +107,14 @@ def test_lines_are_read_as_they_are_asked_for(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_bad_byte_is_named_with_file_and_line(tmp_path: Path, content: bytes, message: str) -> None:
+def test_an_invalid_byte_is_reported_with_file_and_line(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "text"
     with pytest.raises(DataError) as caught:
         read(path, content)
     assert str(caught.value) == f"{path}{message}"
 
 
-def test_the_line_of_a_bad_byte_is_counted_over_blocks(tmp_path: Path) -> None:
+def test_the_line_of_an_invalid_byte_is_counted_over_blocks(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"a line\n" * 400_000 + b"bad \xff\n")
     stream = read_lines(path)
@@ -132,7 +132,7 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(
     path = tmp_path / "text"
     with pytest.raises(DataError) as caught:
         read(path, b"x" * (4 << 20))
-    assert str(caught.value) == f"{path}: a line is longer than 2 MB; expected a text file with one text a line"
+    assert str(caught.value) == f"{path}: a line is longer than 2 MB; expected a text file with one text per line"
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
 
 @contextmanager
 def as_somebody_else() -> Iterator[None]:
-    """The administrator may read everything, so he becomes nobody for a while."""
+    """Root may read every file, so the process runs as the user nobody for a while."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(65534)
@@ -178,8 +178,12 @@ def as_somebody_else() -> Iterator[None]:
 @pytest.mark.parametrize(
     "content", [b"plain text\n", gzip.compress(b"some text\n" * 100)[:-9]], ids=["not gzip", "cut off"]
 )
-def test_a_broken_packed_file_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_broken_gzip_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "text.gz"
     with pytest.raises(DataError) as caught:
         read(path, content)
-    assert str(caught.value) == f"{path} is not a whole gzip file; fetch it again, or name it without .gz"
+    assert str(caught.value) == f"{path} is not a complete gzip file; download it again, or name it without .gz"
+
+
+def test_a_text_is_printed_on_one_line() -> None:
+    assert printable("a\nb\u202ec") == "a bc"

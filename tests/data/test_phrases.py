@@ -11,11 +11,23 @@ from random import Random
 import pytest
 
 from regard.data.phrases import english, french
-from regard.data.phrases.corpus import ALWAYS, PATTERNS, Phrases, compose
-from regard.data.phrases.grammar import PRONOUNS, Action, Phrase, Subject, clause, counted, noun_phrase
+from regard.data.phrases import lexicon as words
+from regard.data.phrases.corpus import ALWAYS, PATTERNS, Phrases, generate_pairs
+from regard.data.phrases.grammar import (
+    PRONOUNS,
+    Action,
+    Phrase,
+    Subject,
+    clause,
+    conjugate,
+    infinitive,
+    noun_phrase,
+    number_phrase,
+)
 from regard.data.phrases.lexicon import ADJECTIVES, NOUNS, Adjective, Noun
-from regard.data.phrases.numerals import clock, date
-from regard.data.splits import SPLITS, identity
+from regard.data.phrases.numerals import clock_phrase, date_phrase
+from regard.data.phrases.sentences import append_words
+from regard.data.splits import SPLITS, normalize_sentence
 from regard.errors import ConfigError
 
 
@@ -74,9 +86,9 @@ MARIE = Subject("Marie", "Marie", 2, "f")
         (some("femme", "the", True, "heureux"), "les femmes heureuses", "the happy women"),
         (some("souris", "a", True), "des souris", "mice"),
         (some("couteau", "a", True), "des couteaux", "knives"),
-        (counted(1, noun("pomme")), "une pomme", "one apple"),
-        (counted(81, noun("clé")), "quatre-vingt-une clés", "eighty-one keys"),
-        (counted(80, noun("livre")), "quatre-vingts livres", "eighty books"),
+        (number_phrase(1, noun("pomme")), "une pomme", "one apple"),
+        (number_phrase(81, noun("clé")), "quatre-vingt-une clés", "eighty-one keys"),
+        (number_phrase(80, noun("livre")), "quatre-vingts livres", "eighty books"),
     ],
 )
 def test_a_noun_phrase_agrees_in_both_languages(made, french_words, english_words):
@@ -86,7 +98,7 @@ def test_a_noun_phrase_agrees_in_both_languages(made, french_words, english_word
 APPLES, BREAD = some("pomme", "a", True, "vert"), some("pain", "some")
 STUDENT = Phrase("étudiant", "étudiant", "a student")
 EAT, BUY, RISE, GO = "manger", "acheter", "se lever", "aller"
-MARKET = Phrase(french.spell("à", "le marché"), french.spell("à", "le marché"), "to the market")
+MARKET = Phrase(french.join_words("à", "le marché"), french.join_words("à", "le marché"), "to the market")
 
 
 @pytest.mark.parametrize(
@@ -180,16 +192,16 @@ def test_every_number_has_its_own_words():
 
 
 def test_dates_and_times_are_written_out():
-    assert date(1, ("mai", "May")) == ("le premier mai", "the first of May")
-    assert date(11, ("août", "August")) == ("le onze août", "the eleventh of August")
-    assert date(23, ("mars", "March")) == ("le vingt-trois mars", "the twenty-third of March")
-    assert clock(1, 0) == ("une heure", "one o'clock")
-    assert clock(4, 10) == ("quatre heures dix", "ten past four")
-    assert clock(4, 35) == ("cinq heures moins vingt-cinq", "twenty-five to five")
+    assert date_phrase(1, ("mai", "May")) == ("le premier mai", "the first of May")
+    assert date_phrase(11, ("août", "August")) == ("le onze août", "the eleventh of August")
+    assert date_phrase(23, ("mars", "March")) == ("le vingt-trois mars", "the twenty-third of March")
+    assert clock_phrase(1, 0) == ("une heure", "one o'clock")
+    assert clock_phrase(4, 10) == ("quatre heures dix", "ten past four")
+    assert clock_phrase(4, 35) == ("cinq heures moins vingt-cinq", "twenty-five to five")
 
 
 @pytest.mark.parametrize(
-    ("said", "spelled"),
+    ("parts", "text"),
     [
         (("à côté de", "les écoles"), "à côté des écoles"),
         (("près de", "le", "musée"), "près du musée"),
@@ -205,13 +217,13 @@ def test_dates_and_times_are_written_out():
         (("est-ce", "un livre"), "est-ce un livre"),
     ],
 )
-def test_small_words_are_elided_and_contracted(said, spelled):
-    assert french.spell(*said) == spelled
+def test_short_words_are_elided_and_contracted(parts, text):
+    assert french.join_words(*parts) == text
 
 
 @pytest.fixture(scope="module")
 def many() -> list[tuple[str, str]]:
-    return list(itertools.islice(compose(1), 20_000))
+    return list(itertools.islice(generate_pairs(1), 20_000))
 
 
 def test_no_pair_comes_twice(many):
@@ -252,7 +264,7 @@ def test_negations_are_negations_in_both_languages(many):
         assert negated == bool(re.search(r"\b(not|cannot|never|no)\b", english_words)), (french_words, english_words)
 
 
-def test_every_pattern_is_drawn_from_many_sentences():
+def test_every_pattern_gives_many_sentences():
     for pattern, _ in PATTERNS:
         draw = Random(5)
         assert len({pattern(draw) for _ in range(400)}) > 100, pattern
@@ -278,7 +290,7 @@ def test_another_seed_makes_other_pairs():
 @pytest.mark.parametrize("side", [0, 1])
 def test_no_sentence_of_either_side_is_in_two_splits(side):
     source = Phrases(count=5000)
-    sentences = {split: {identity(pair[side]) for pair in source.pairs(split)} for split in source.splits()}
+    sentences = {split: {normalize_sentence(pair[side]) for pair in source.pairs(split)} for split in source.splits()}
     assert sum(len(list(source.pairs(split))) for split in SPLITS) == 5000
     for one, other in itertools.combinations(SPLITS, 2):
         assert not sentences[one] & sentences[other]
@@ -295,7 +307,7 @@ def test_the_famous_sentence_is_always_in_train(seed):
 
 @pytest.mark.slow
 def test_there_are_fifty_thousand_distinct_pairs_and_the_sides_hardly_repeat():
-    pairs = list(itertools.islice(compose(1), 50_000))
+    pairs = list(itertools.islice(generate_pairs(1), 50_000))
     assert len(set(pairs)) == 50_000
     assert len({french_words for french_words, _ in pairs}) > 49_900
     assert len({english_words for _, english_words in pairs}) > 45_000
@@ -308,3 +320,59 @@ def test_bad_settings_are_refused():
     with pytest.raises(ConfigError) as caught:
         next(Phrases(count=100).pairs("dev"))
     assert str(caught.value) == "no split is called 'dev'; there are: train, valid, test"
+
+
+@pytest.mark.parametrize(
+    ("rule", "forms"),
+    [
+        (english.plural, "cat cats, box boxes, church churches, cherry cherries, boy boys, bus buses"),
+        (english.third_person, "study studies, watch watches, have has, play plays, go goes"),
+        (french.plural, "chat chats, gâteau gâteaux, cheval chevaux, souris souris, gris gris"),
+        (french.feminine, "petit petite, rouge rouge, heureux heureuse, cher chère, actif active, italien italienne"),
+        (french.feminine, "bon bonne, nouveau nouvelle, vieux vieille"),
+        (french.participle, "vendre vendu, choisir choisi, prendre pris"),
+    ],
+)
+def test_words_are_inflected_by_rule(rule, forms):
+    for form in forms.split(", "):
+        word, expected = form.split()
+        assert rule(word) == expected
+
+
+def test_english_words_change_with_what_follows():
+    assert english.third_person("go to bed") == "goes to bed"
+    phrases = ("apple", "university", "old castle", "umbrella")
+    assert [english.with_article(phrase)[:2] for phrase in phrases] == ["an", "a ", "an", "an"]
+    owners = ("my father", "the cats", "the children", "Thomas")
+    expected = ["my father's", "the cats'", "the children's", "Thomas's"]
+    assert [english.possessive_noun(owner) for owner in owners] == expected
+    ordinals = ["first", "third", "fifth", "twelfth", "twentieth", "twenty-second", "thirty-first"]
+    assert [english.ordinal(n) for n in (1, 3, 5, 12, 20, 22, 31)] == ordinals
+
+
+def test_french_verbs_are_conjugated():
+    assert french.present("manger") == ("mange", "manges", "mange", "mangeons", "mangez", "mangent")
+    assert french.present("acheter")[2:4] == ("achète", "achetons")
+    assert (french.present("choisir")[3], french.present("perdre")[2]) == ("choisissons", "perd")
+    assert french.participle("aller", "f", True) == "allées"
+    orders = [("fermer", False, "ferme"), ("manger", True, "mangez"), ("aller", False, "va")]
+    assert all(french.imperative(verb, polite) == order for verb, polite, order in orders)
+    assert infinitive(Action("s'habiller", "get dressed"), 0) == "m'habiller"
+    vowels = {"école": True, "hôtel": True, "hibou": False, "œuf": True, "y": True, "yaourt": False, "onze": False}
+    assert {word: french.starts_with_vowel(word) for word in vowels} == vowels
+
+
+def test_english_verbs_have_the_auxiliary_that_they_need():
+    assert conjugate(2, "eat", "present", "pas", False) == ("does", "eat")
+    assert conjugate(2, "eat", "past", "jamais", False) == ("has", "eaten")
+    assert conjugate(0, "be", "future", "", False) == ("am", "going to be")
+    assert conjugate(2, "go", "present", "", False) == ("", "goes")
+
+
+def test_tables_of_words_are_parsed():
+    assert words.word_pairs("hier|yesterday;demain|tomorrow") == [("hier", "yesterday"), ("demain", "tomorrow")]
+    assert words.verbs(words.TRANSITIVE)[1] == ("boire", "drink", ("d",))
+    assert words.PARTS["go"] == ("went", "gone")
+    assert words.expand_kinds("tlh") == "tlhi"
+    longer = append_words(Phrase("du pain", "de pain", "bread"), "le matin", "in the morning")
+    assert longer.negated == "de pain le matin"

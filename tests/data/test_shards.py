@@ -18,7 +18,7 @@ ROWS = [([5, 6, 7], [8]), ([], [9, 9]), ([99], [])]
 
 
 def write(folder: Path, rows: list[tuple[list[int], list[int]]] = ROWS) -> Path:
-    with ShardWriter(folder, {"source": 100, "target": 70_000}, about={"tokenizer": "abc", 1: None}) as writer:
+    with ShardWriter(folder, {"source": 100, "target": 70_000}, metadata={"tokenizer": "abc", 1: None}) as writer:
         writer.append(rows)
     return folder
 
@@ -36,7 +36,7 @@ sequence = st.lists(st.integers(0, 99), max_size=6)
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.lists(st.tuples(sequence, sequence), max_size=5), max_size=5))
-def test_what_was_written_is_read(
+def test_rows_are_read_as_written(
     tmp_path_factory: pytest.TempPathFactory, parts: list[list[tuple[list[int], list[int]]]]
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "shards"
@@ -50,6 +50,32 @@ def test_what_was_written_is_read(
         assert [ids.tolist() for ids in shards.take(numbers, column)] == [row[i] for row in reversed(rows)]
         assert len(shards.lengths(column)) == len(rows)
         assert shards.lengths(column)[numbers].tolist() == [len(row[i]) for row in reversed(rows)]
+
+
+numbers = st.lists(st.floats(width=32, allow_nan=False), max_size=4)
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(numbers, text), max_size=6))
+def test_columns_of_numbers_and_texts_are_read_as_written(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[list[float], str]]
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "typed"
+    with ShardWriter(folder, {"values": "float32", "text": "text"}) as writer:
+        writer.append(rows)
+    shards, every = Shards.open(folder), np.arange(len(rows))
+    assert shards.take(every, "text") == [text for _, text in rows]
+    values = shards.take(every, "values")
+    assert all(row.dtype == np.float32 for row in values)
+    assert [row.tolist() for row in values] == [numbers for numbers, _ in rows]
+    assert shards.flat("values").tolist() == [number for numbers, _ in rows for number in numbers]
+
+
+def test_float64_numbers_are_rounded_to_float32(tmp_path: Path) -> None:
+    with ShardWriter(tmp_path / "x", {"values": "float32"}) as writer:
+        writer.append([(np.array([0.1, 1e-50]),)])
+    assert Shards.open(tmp_path / "x").row(0)[0].tolist() == np.float32([0.1, 1e-50]).tolist()
 
 
 def test_ids_take_two_bytes_where_the_vocabulary_allows(tmp_path: Path) -> None:
@@ -66,13 +92,13 @@ def test_rows_are_read_only_views_of_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", [-1, 3])
-def test_a_row_that_is_not_there_is_not_guessed(tmp_path: Path, row: int) -> None:
+def test_a_row_out_of_range_is_an_index_error(tmp_path: Path, row: int) -> None:
     with pytest.raises(IndexError):
         Shards.open(write(tmp_path / "x")).row(row)
 
 
-def test_what_the_writer_was_told_about_the_data_is_kept(tmp_path: Path) -> None:
-    assert Shards.open(write(tmp_path / "x")).about == {"tokenizer": "abc", "1": None}
+def test_metadata_is_stored(tmp_path: Path) -> None:
+    assert Shards.open(write(tmp_path / "x")).metadata == {"tokenizer": "abc", "1": None}
 
 
 def test_a_folder_appears_only_when_it_is_complete(tmp_path: Path) -> None:
@@ -105,7 +131,7 @@ def test_open_shards_survive_being_replaced(tmp_path: Path) -> None:
     assert everything(shards) == ROWS
 
 
-def test_what_a_killed_writer_left_is_swept(tmp_path: Path) -> None:
+def test_files_of_a_killed_writer_are_removed(tmp_path: Path) -> None:
     process = multiprocessing.get_context("spawn").Process(target=write_and_die, args=(tmp_path / "x",))
     process.start()
     process.join(60)
@@ -191,13 +217,13 @@ def test_a_changed_file_is_named(tmp_path: Path) -> None:
 
 
 def test_data_of_another_format_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.data.shards.FORMAT", 2)
+    monkeypatch.setattr("regard.data.shards.FORMAT", 1)
     write(tmp_path / "x")
     monkeypatch.undo()
     with pytest.raises(DataError) as caught:
         Shards.open(tmp_path / "x")
     assert str(caught.value) == (
-        f"{tmp_path / 'x' / 'manifest.json'}: expected format 1, found 2; prepare the data again"
+        f"{tmp_path / 'x' / 'manifest.json'}: expected format 2, found 1; prepare the data again"
     )
 
 
@@ -218,9 +244,9 @@ def test_no_flipped_bit_and_no_cut_goes_unnoticed(tmp_path: Path) -> None:
 
 
 def assert_refused_or_the_same(folder: Path) -> None:
-    """White space in the manifest says nothing; everything else does."""
+    """White space in the manifest has no meaning; every other change has."""
     try:
         shards = Shards.open(folder)
     except DataError:
         return
-    assert everything(shards) == ROWS and shards.about == {"tokenizer": "abc", "1": None}
+    assert everything(shards) == ROWS and shards.metadata == {"tokenizer": "abc", "1": None}

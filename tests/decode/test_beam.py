@@ -1,4 +1,4 @@
-"""Beams over tables of logits that are written by hand: what the zoo cannot be made to say."""
+"""Beam search over tables of logits written by hand."""
 
 import math
 
@@ -7,21 +7,33 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.decode import Beam, Choice, Constrained, Sampling, banned, collect, decode, min_length, power, search, wu
-from regard.decode.beam import best
+from regard.decode import (
+    Beam,
+    Choice,
+    ConstrainedBeam,
+    Sampling,
+    ban,
+    collect,
+    decode,
+    min_length,
+    power_penalty,
+    search,
+    wu_penalty,
+)
+from regard.decode.beam import top_candidates
 from regard.errors import ConfigError
-from regard.models.base import Decoder, EncoderDecoder, Nothing, State
+from regard.models.base import Decoder, EmptyEncoder, EncoderDecoder, State
 from regard.sequence import EOS, SOS, Padded, Tokens
 
 
 class Parrot(Decoder):
-    """Says what a table holds after each word: logits (V, V), by the last word read."""
+    """A bigram decoder: logits (V, V), by the last word read."""
 
     def __init__(self, table: torch.Tensor) -> None:
         super().__init__()
         self.table, self.readout = table, torch.nn.Identity()
 
-    def start(self, memory, room):
+    def start(self, memory, max_tokens):
         return State(memory.states, Padded(memory.states.data, memory.states.lengths))
 
     def forward(self, tokens, state):
@@ -29,9 +41,9 @@ class Parrot(Decoder):
 
 
 def says(table, strategy, limits=(5,)):
-    model = EncoderDecoder(Nothing(), Parrot(table))
+    model = EncoderDecoder(EmptyEncoder(), Parrot(table))
     prompt = Tokens.full(torch.full((len(limits), 1), SOS))
-    return search(model, Tokens.of([[]] * len(limits)), prompt, strategy, torch.tensor(limits))
+    return search(model, Tokens.pad([[]] * len(limits)), prompt, strategy, torch.tensor(limits))
 
 
 def table(size, **likely):
@@ -43,24 +55,24 @@ def table(size, **likely):
 
 
 def test_a_sentence_may_end_at_once_and_is_kept():
-    for strategy in (Beam(1), Beam(4), Beam(4, wu(0.6)), Constrained.of(Beam(3), [[]])):
+    for strategy in (Beam(1), Beam(4), Beam(4, wu_penalty(0.6)), ConstrainedBeam.from_lists(Beam(3), [[]])):
         ((found,),) = says(table(6, after_2=EOS), strategy)
         assert found.tokens == (EOS,) and found.complete and math.isfinite(found.value)
 
 
-def test_sources_that_say_nothing_keep_their_place_among_others():
+def test_sources_with_empty_outputs_keep_their_place():
     found = says(table(6, after_2=EOS), Beam(3), (5, 1, 5))
     assert [h.tokens for (h,) in found] == [(EOS,)] * 3
 
 
 @pytest.mark.parametrize("width", [1, 3])
 def test_when_everything_is_banned_the_sentence_ends(width):
-    ((found,),) = says(table(6), Beam(width, rules=(banned(*range(6)),)))
+    ((found,),) = says(table(6), Beam(width, processors=(ban(*range(6)),)))
     assert found.tokens == (EOS,) and found.score == pytest.approx(math.log(1 / 6))
 
 
 def test_when_sampling_and_everything_is_banned_the_sentence_ends():
-    ((found,),) = says(table(6), Sampling(0, (banned(*range(6)),)))
+    ((found,),) = says(table(6), Sampling(0, (ban(*range(6)),)))
     assert found.tokens == (EOS,) and found.score == pytest.approx(math.log(1 / 6))
 
 
@@ -73,9 +85,9 @@ def test_a_vocabulary_may_be_smaller_than_the_beam(width):
 
 @pytest.mark.parametrize("size", [7, 300, 1009])
 def test_among_equals_the_lowest_id_wins(size):
-    ((greedy,),) = says(table(size), Beam(1, rules=(min_length(2),)), (3,))
+    ((greedy,),) = says(table(size), Beam(1, processors=(min_length(2),)), (3,))
     assert greedy.tokens == (0, 0, 0)
-    (found,) = says(table(size), Beam(3, power(0.0), (min_length(1),), n_best=3), (1,))
+    (found,) = says(table(size), Beam(3, power_penalty(0.0), (min_length(1),), n_best=3), (1,))
     assert [h.tokens for h in found] == [(0,), (1,), (2,)]
 
 
@@ -88,11 +100,15 @@ def test_a_source_stops_early_only_when_nothing_live_can_win():
     sharp = table(6, after_2=EOS)
     choices = list(
         decode(
-            EncoderDecoder(Nothing(), Parrot(sharp)), Tokens.of([[]]), Tokens.of([[SOS]]), Beam(4), torch.tensor([50])
+            EncoderDecoder(EmptyEncoder(), Parrot(sharp)),
+            Tokens.pad([[]]),
+            Tokens.pad([[SOS]]),
+            Beam(4),
+            torch.tensor([50]),
         )
     )
     assert len(choices) == 1  # -0.001 is better than whatever begins with -9
-    ((found,),) = says(table(6, after_2=4, after_4=EOS), Beam(2, power(1.0)), (50,))
+    ((found,),) = says(table(6, after_2=4, after_4=EOS), Beam(2, power_penalty(1.0)), (50,))
     assert found.tokens == (4, EOS)
 
 
@@ -112,15 +128,15 @@ def test_the_best_by_chunks_are_the_best_by_sorting(data):
     log = torch.randint(-3, 3, (sources * width, size)).float()  # few values: ties everywhere
     log[torch.rand(log.shape) < 0.3] = -math.inf
     before = torch.randint(-2, 1, (sources * width,)).double()
-    scores, places = best(log, before, width, k)
+    scores, places = top_candidates(log, before, width, k)
     whole = (log + before[:, None]).view(sources, -1)
-    wanted, order = whole.sort(dim=1, descending=True, stable=True)
-    assert torch.equal(scores, wanted[:, :k])
+    expected, order = whole.sort(dim=1, descending=True, stable=True)
+    assert torch.equal(scores, expected[:, :k])
     real = scores > -math.inf
     assert torch.equal(places[real], order[:, :k][real]) and int(places.max()) < width * size
 
 
-def test_collecting_no_choice_gives_nothing():
+def test_collecting_no_choices_gives_no_hypotheses():
     assert collect([]) == []
 
 

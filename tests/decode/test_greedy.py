@@ -1,4 +1,4 @@
-"""A screened greedy search says what a beam of one says, with the same scores; a screen never loses the likeliest."""
+"""Greedy search by Int8Argmax finds what a beam of one finds, with the same scores; its candidates hold the argmax."""
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -6,28 +6,28 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from regard.decode import Beam, banned, collect, decode, search, wu
-from regard.nn import int8_argmax as screening
-from regard.nn.inference import ReadyLinear, prepare
-from regard.nn.int8_argmax import Screen
+from regard.decode import Beam, ban, collect, decode, search, wu_penalty
+from regard.nn import int8_argmax
+from regard.nn.inference import InferenceLinear, optimize_for_inference
+from regard.nn.int8_argmax import Int8Argmax
 from regard.sequence import SOS, Tokens
 from regard.trace import record
 from zoo import ZOO, build, sharpen
 
-PROMPT = Tokens.of([[SOS]])
+PROMPT = Tokens.pad([[SOS]])
 
 
 @pytest.fixture
-def counted(monkeypatch):
-    """Screens serve small matrices too; how often they are asked."""
-    calls, likeliest = [], Screen.likeliest
+def count_calls(monkeypatch):
+    """Int8Argmax is used for small matrices too; its calls are collected."""
+    calls, argmax = [], Int8Argmax.argmax
 
     def counting(self, x):
-        calls.append(likeliest(self, x))
+        calls.append(argmax(self, x))
         return calls[-1]
 
-    monkeypatch.setattr(screening, "SMALLEST", 0)
-    monkeypatch.setattr(Screen, "likeliest", counting)
+    monkeypatch.setattr(int8_argmax, "MIN_ELEMENTS", 0)
+    monkeypatch.setattr(Int8Argmax, "argmax", counting)
     return calls
 
 
@@ -35,60 +35,60 @@ def counted(monkeypatch):
 def ready(request):
     model = build(request.param)
     sharpen(model)
-    return prepare(model), ZOO[request.param].source()
+    return optimize_for_inference(model), ZOO[request.param].source()
 
 
 def plain(model, source, beam, limit):
     return collect(decode(model, source, PROMPT, beam, torch.tensor([limit])))[0][0]
 
 
-@pytest.mark.parametrize("beam", [Beam(1), Beam(1, wu(0.6))], ids=["bare", "wu"])
-def test_a_screened_search_says_what_a_beam_of_one_says(ready, beam, counted):
+@pytest.mark.parametrize("beam", [Beam(1), Beam(1, wu_penalty(0.6))], ids=["bare", "wu"])
+def test_int8_greedy_search_finds_what_a_beam_of_one_finds(ready, beam, count_calls):
     model, sources = ready
     for row, limit in ((0, 6), (1, 20), (2, 1)):
         source = sources.select(torch.tensor([row]))
-        wanted = plain(model, source, beam, limit)
-        assert not counted
+        expected = plain(model, source, beam, limit)
+        assert not count_calls
         [[found]] = search(model, source, PROMPT, beam, torch.tensor([limit]))
-        assert (found.tokens, found.complete) == (wanted.tokens, wanted.complete)
-        assert (found.score, found.value) == pytest.approx((wanted.score, wanted.value), abs=1e-5)
-        assert len(counted) == len(found.tokens)
-        counted.clear()
+        assert (found.tokens, found.complete) == (expected.tokens, expected.complete)
+        assert (found.score, found.value) == pytest.approx((expected.score, expected.value), abs=1e-5)
+        assert len(count_calls) == len(found.tokens)
+        count_calls.clear()
 
 
-def test_exact_searches_are_screened_and_keep_their_bits_in_any_order(ready, counted):
+def test_exact_searches_use_int8_and_keep_their_bits_in_any_order(ready, count_calls):
     model, sources = ready
-    prompt, limits, order = Tokens.of([[SOS]] * 3), torch.tensor([9, 9, 9]), [2, 0, 1]
+    prompt, limits, order = Tokens.pad([[SOS]] * 3), torch.tensor([9, 9, 9]), [2, 0, 1]
     found = search(model, sources, prompt, Beam(1), limits, exact=True)
     turned = search(model, sources.select(torch.tensor(order)), prompt, Beam(1), limits, exact=True)
-    assert counted and turned == [found[i] for i in order]
+    assert count_calls and turned == [found[i] for i in order]
 
 
-def test_whoever_looks_at_the_logits_sees_those_that_were_used(ready, counted):
+def test_recorded_logits_are_those_that_were_used(ready, count_calls):
     model, sources = ready
     source = sources.select(torch.tensor([0]))
     with record(model) as trace:
         [[found]] = search(model, source, PROMPT, Beam(1), torch.tensor([6]))
-    assert not counted
+    assert not count_calls
     assert [int(r.data.argmax()) for r in trace.find("logits")] == list(found.tokens)
 
 
-@pytest.mark.parametrize("rows,beam", [(2, Beam(1)), (1, Beam(2)), (1, Beam(1, rules=(banned(4),)))])
-def test_what_needs_all_logits_gets_them(rows, beam, counted):
-    model = prepare(build("transformer"))
-    search(model, Tokens.of([[5, 6]] * rows), Tokens.of([[SOS]] * rows), beam, torch.tensor([4] * rows))
-    assert not counted
+@pytest.mark.parametrize("rows,beam", [(2, Beam(1)), (1, Beam(2)), (1, Beam(1, processors=(ban(4),)))])
+def test_searches_that_need_all_logits_do_not_use_int8(rows, beam, count_calls):
+    model = optimize_for_inference(build("transformer"))
+    search(model, Tokens.pad([[5, 6]] * rows), Tokens.pad([[SOS]] * rows), beam, torch.tensor([4] * rows))
+    assert not count_calls
 
 
-def test_small_matrices_and_those_with_a_bias_are_not_screened():
-    assert ReadyLinear(torch.nn.Linear(8, 64, bias=False)).screen() is None
-    assert ReadyLinear(torch.nn.Linear(256, 8192)).screen() is None
-    linear = ReadyLinear(torch.nn.Linear(256, 8192, bias=False))
-    assert linear.screen() is not None and linear.screen() is linear.screen()
+def test_small_matrices_and_those_with_a_bias_do_not_use_int8():
+    assert InferenceLinear(torch.nn.Linear(8, 64, bias=False)).int8_argmax() is None
+    assert InferenceLinear(torch.nn.Linear(256, 8192)).int8_argmax() is None
+    linear = InferenceLinear(torch.nn.Linear(256, 8192, bias=False))
+    assert linear.int8_argmax() is not None and linear.int8_argmax() is linear.int8_argmax()
 
 
 def made(seed, V=3000, D=96):
-    """A matrix with rows of all lengths, twins and a row of zeros, and vectors with an outlier, of any size."""
+    """A matrix with rows of all norms, equal rows and a row of zeros, and vectors of any size with an outlier."""
     generator = torch.Generator().manual_seed(seed)
     weight = torch.randn(V, D, generator=generator) * torch.rand(V, 1, generator=generator) ** 3
     weight[7], weight[V // 2 :: 97], weight[3] = 0.0, weight[5], weight[11] * (1 + 1e-4)
@@ -99,48 +99,48 @@ def made(seed, V=3000, D=96):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_screen_never_loses_the_likeliest(seed):
+def test_the_candidates_hold_the_argmax(seed):
     weight, x = made(seed)
-    screen = Screen(weight)
-    kept = 0
+    fast = Int8Argmax(weight)
+    count = 0
     for row in x:
         truth = weight.double() @ row.double()
-        near, found = screen.near(row[None]), int(screen.likeliest(row[None]))
-        assert int(truth.argmax()) in near.tolist()
+        rows, found = fast.candidates(row[None]), int(fast.argmax(row[None]))
+        assert int(truth.argmax()) in rows.tolist()
         assert truth[found] >= truth.max() - 1e-6 * float(row.norm()) * float(weight.norm(dim=1).max())
-        kept += len(near)
-    assert kept < 0.05 * len(x) * len(weight)  # else it would be of no use
+        count += len(rows)
+    assert count < 0.05 * len(x) * len(weight)  # else it would not be faster
 
 
 @pytest.mark.parametrize("D", [96, 100, 313, 512])
 @pytest.mark.parametrize("twins", [1, 3, 16, 38])
-def test_the_lowest_of_twins_is_found(D, twins):
+def test_the_lowest_of_equal_rows_is_found(D, twins):
     weight = torch.nn.functional.normalize(torch.randn(500, D, generator=torch.Generator().manual_seed(D)))
     weight[torch.arange(twins) * 11 + 30] = weight[20].clone()
-    assert int(Screen(weight).likeliest(weight[20:21])) == 20
+    assert int(Int8Argmax(weight).argmax(weight[20:21])) == 20
 
 
 @pytest.mark.parametrize("size", [1e-33, 1e-30, 1e-24, 1e-18, 1e-12])
-def test_small_numbers_are_told_apart(size):
+def test_small_numbers_are_distinguished(size):
     generator = torch.Generator().manual_seed(3)
     weight = torch.randn(200, 64, generator=generator)
     weight[100:] = weight[:100] * (1 + 1e-3)  # the later twin is always the larger, or the smaller
-    screen = Screen(weight)
+    fast = Int8Argmax(weight)
     for row in torch.randn(40, 64, generator=generator):
         x = (row * size)[None]
-        assert int(screen.likeliest(x)) == int((weight.double() @ x[0].double()).argmax())
+        assert int(fast.argmax(x)) == int((weight.double() @ x[0].double()).argmax())
 
 
 @pytest.mark.parametrize("x", [0.0, float("nan"), float("inf"), 1e-38, 1e30])
-def test_strange_vectors_are_answered_as_by_the_matrix(x):
+def test_extreme_vectors_give_the_argmax_of_the_matrix_product(x):
     weight, _ = made(1)
     vector = torch.full((1, weight.shape[1]), x)
-    assert int(Screen(weight).likeliest(vector)) == int((vector @ weight.T).argmax())
+    assert int(Int8Argmax(weight).argmax(vector)) == int((vector @ weight.T).argmax())
 
 
-def test_screens_that_are_made_at_once_leave_torch_and_warnings_as_they_were():
+def test_concurrent_construction_leaves_torch_and_warnings_as_they_were():
     before = torch.backends.quantized.engine, list(warnings.filters)
     weight = torch.randn(8192, 64)
     with ThreadPoolExecutor(8) as pool:
-        assert len(list(pool.map(lambda _: Screen(weight), range(24)))) == 24
+        assert len(list(pool.map(lambda _: Int8Argmax(weight), range(24)))) == 24
     assert (torch.backends.quantized.engine, list(warnings.filters)) == before

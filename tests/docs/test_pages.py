@@ -1,8 +1,10 @@
 """Every code block and every command of the pages is run, in the order in which a reader meets it."""
 
 import ast
+import io
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -12,63 +14,103 @@ from pathlib import Path
 import click
 import pytest
 
-from regard.cli import cli
+from regard.cli import cli, invoke
 from regard.cli.look import VIEWS
-from regard.lessons.catalogue import CONTENTS
+from regard.lessons.catalogue import LESSONS
 from regard.tasks import Recipe
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
+FILE = re.compile(r"# (\w+/\w+\.py)\n")
+"""The first line of a block that is a file."""
+COMMAND = re.compile(r"(?:(?P<print>echo|printf) (?P<text>'[^']*'|\"[^\"]*\") \| )?regard (?P<arguments>[^|<>&;*$`]*)")
+"""A command that needs no shell, with what is piped into it."""
 BY_MAKE = {"make demo", "make test", "make check", "make bench"}
 """Run by hand and by CI, which is one of them: a test cannot run itself."""
 
 
-def shell(command: str, folder: Path) -> subprocess.CompletedProcess:
+def shell(command: str) -> None:
     """Run a line as a reader would, with this interpreter's `regard` first on the path."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    environment |= {"OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
-    return subprocess.run(command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, shell=True, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+def in_process(found: re.Match[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a command in this process, which saves the seconds of importing torch."""
+    (text,) = shlex.split(found["text"] or "''")
+    piped = {"echo": f"{text}\n", "printf": text.replace(r"\n", "\n"), None: ""}[found["print"]]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(piped.encode()), encoding="utf-8"))
+    assert invoke(shlex.split(found["arguments"])) == 0, found[0]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_what_a_page_tells_to_run_runs(page, tmp_path, monkeypatch):
+def test_every_block_and_command_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
     names = {"__name__": "page"}
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
     for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")):
-        if kind == "python":
+        if kind == "python" and (file := FILE.match(text)):  # a file of a package that the page builds
+            (tmp_path / file[1]).parent.mkdir(exist_ok=True)
+            (tmp_path / file[1]).write_text(text, encoding="utf-8")
+        elif kind == "python":
             exec(compile(text, f"{page.name}", "exec", dont_inherit=True), names)
         elif kind == "console":
             for line in text.splitlines():
-                if line.startswith("$ ") and line[2:].split("  #")[0].strip() not in BY_MAKE:
-                    done = shell(line[2:], tmp_path)
-                    assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+                command = line.removeprefix("$ ").split("  #")[0].strip()
+                if not line.startswith("$ ") or command in BY_MAKE:
+                    continue
+                if page.name != "README.md" and (found := COMMAND.fullmatch(command)):
+                    in_process(found, monkeypatch)
+                else:
+                    shell(command)
         else:
-            assert kind in ("toml", "text"), f"{page.name}: a block of {kind} is not run by anybody"
+            assert kind in ("toml", "text"), f"{page.name}: a block of {kind} is not run by a test"
 
 
-def test_the_tree_in_the_readme_lists_every_file_and_no_other():
-    told = set(re.findall(r"^  +(\S+\.(?:py|toml)) ", (ROOT / "README.md").read_text(encoding="utf-8"), re.M))
+def test_the_tree_of_the_architecture_page_lists_every_file_and_no_other():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^  +(\S+\.(?:py|toml)) ", page, re.M))
     source = ROOT / "src" / "regard"
-    there = {p.relative_to(source).as_posix() for p in source.rglob("*") if p.suffix in (".py", ".toml")}
-    there = {name for name in there if not name.endswith("__init__.py")}
-    assert told == there
+    files = {p.relative_to(source).as_posix() for p in source.rglob("*") if p.suffix in (".py", ".toml")}
+    assert listed == {name for name in files if not name.endswith("__init__.py")}
+
+
+def test_levels_and_tree_of_the_architecture_page_are_up_to_date():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert runpy.run_path(str(ROOT / "docs" / "tree.py"))["render"](page) == page, "run: python docs/tree.py"
+
+
+def test_every_local_link_of_a_page_leads_to_a_file():
+    broken = []
+    for page in [*PAGES, *ROOT.glob("*.md")]:
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            path = link.partition("#")[0]
+            if "://" not in link and path and not (page.parent / path).is_file():
+                broken.append(f"{page.name}: {link}")
+    assert broken == []
+
+
+def test_the_front_page_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 130
 
 
 def concordance() -> list[str]:
-    """The rows of the page, without its head."""
+    """Rows of the table of docs/concordance.md, without its header."""
     page = (ROOT / "docs" / "concordance.md").read_text(encoding="utf-8")
     return [row for row in page.splitlines() if row.startswith("| ")][1:]
 
 
-def amiss(row: str) -> list[str]:
-    """What a row of the concordance names that does not exist: a verb, a view, a recipe, a lesson or a test."""
+def missing(row: str) -> list[str]:
+    """Verbs, views, recipes, lessons and tests that a row of the concordance names and that do not exist."""
     item, command, lessons, test = (cell.strip() for cell in row.strip("|").split("|"))
-    told = [shlex.split(quoted) for quoted in re.findall("`([^`]*)`", f"{command} {lessons}")]
+    commands = [shlex.split(quoted) for quoted in re.findall("`([^`]*)`", f"{command} {lessons}")]
     wrong = [] if item else ["a row without an item"]
-    for program, first, *rest in told:
+    for program, first, *rest in commands:
         if program == "regard":
             verb = cli.commands.get(first)
             wrong += [] if verb else [f"verb {first}"]
@@ -79,17 +121,17 @@ def amiss(row: str) -> list[str]:
             wrong += [name for name in rest if name.endswith(".toml") and not (ROOT / name).is_file()]
         elif program != "python" or not (ROOT / first).is_file():
             wrong.append(first)
-    taught = [words[2] for words in told if words[:2] == ["regard", "lesson"] and len(words) == 3]
-    wrong += [f"lesson {name}" for name in taught if name not in CONTENTS]
+    taught = [words[2] for words in commands if words[:2] == ["regard", "lesson"] and len(words) == 3]
+    wrong += [f"lesson {name}" for name in taught if name not in LESSONS]
     if lessons and lessons != ", ".join(f"`regard lesson {name}`" for name in taught):
         wrong.append(f"{lessons}: expected `regard lesson NAME`, several with commas between them")
     return wrong if (ROOT / test).is_file() and Path(test).name.startswith("test_") else [*wrong, test]
 
 
-def test_what_the_concordance_names_exists():
+def test_everything_that_the_concordance_names_exists():
     rows = concordance()
     assert len(rows) > 60
-    assert {row: amiss(row) for row in rows if amiss(row)} == {}
+    assert {row: missing(row) for row in rows if missing(row)} == {}
 
 
 @pytest.mark.parametrize(
@@ -105,32 +147,30 @@ def test_what_the_concordance_names_exists():
         ("| Flying | | | README.md |", ["README.md"]),
     ],
 )
-def test_a_row_that_names_what_is_not_there_is_found_out(row, found):
-    assert amiss(row) == found
+def test_a_row_that_names_something_missing_is_reported(row, found):
+    assert missing(row) == found
 
 
 def test_a_lesson_is_named_by_its_name_alone():
-    assert amiss("| RNN | | `regard lesson` | tests/docs/test_pages.py |")
-    assert amiss("| RNN | | rnn | tests/docs/test_pages.py |")
+    assert missing("| RNN | | `regard lesson` | tests/docs/test_pages.py |")
+    assert missing("| RNN | | rnn | tests/docs/test_pages.py |")
 
 
 def test_no_lesson_is_left_out_of_the_concordance():
-    told = set(re.findall("`regard lesson ([^`]*)`", "\n".join(concordance())))
-    assert told == set(CONTENTS)
+    assert set(re.findall("`regard lesson ([^`]*)`", "\n".join(concordance()))) == set(LESSONS)
 
 
-def test_every_public_name_is_documented():
-    silent = []
+def test_every_public_name_has_a_docstring():
+    undocumented = []
     for path in sorted((ROOT / "src" / "regard").rglob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
-                told = ast.get_docstring(node) or ""
-                if not told:
-                    silent.append(f"{path.name}: {node.name}")
-    assert silent == []
+            public = isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+            if public and not ast.get_docstring(node):
+                undocumented.append(f"{path.name}: {node.name}")
+    assert undocumented == []
 
 
-def test_a_recipe_says_on_top_how_it_is_run():
+def test_the_first_line_of_a_recipe_has_its_command():
     recipes = sorted((ROOT / "recipes").rglob("*.toml"))
     assert recipes
     for recipe in recipes:
@@ -139,14 +179,15 @@ def test_a_recipe_says_on_top_how_it_is_run():
         assert first.startswith("# ") and f"regard {verb} {recipe.relative_to(ROOT)}" in first
 
 
-def test_every_recipe_for_one_model_can_be_read_and_is_where_its_job_is(monkeypatch):
+def test_every_recipe_for_one_model_can_be_read_and_is_in_the_folder_of_its_task(monkeypatch):
     monkeypatch.setenv("REGARD_DATA", "data")
     recipes = [path for path in sorted((ROOT / "recipes").rglob("*.toml")) if path.parent.name != "compare"]
     assert {path: Recipe.read(path).kind() for path in recipes} == {path: path.parent.name for path in recipes}
 
 
-def test_every_name_that_users_import_has_an_example():
+def test_every_public_name_is_used_in_the_example_of_the_api_page():
     import regard
 
-    for name in set(regard.__all__) - {"load"}:  # load is Model.load
-        assert ">>>" in getattr(regard, name).__doc__, name
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    example = "".join(text for kind, text in BLOCK.findall(page) if kind == "python")
+    assert [name for name in regard.__all__ if f"regard.{name}" not in example] == []

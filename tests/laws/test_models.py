@@ -1,17 +1,17 @@
-"""Laws of every model in the zoo, stated once."""
+"""The model contract, tested on every model of the zoo."""
 
 from dataclasses import replace
 
 import pytest
 import torch
 
-from regard.loss import projected
+from regard.loss import chunked_loss
 from regard.models.rnnsearch import GatedUnit
-from regard.nn.bridge import Bridge, Handover
+from regard.nn.bridge import CopyState, LinearBridge
 from regard.nn.recurrent import Recurrent
 from regard.sequence import Tokens
 from regard.trace import record
-from zoo import RAGGED, TARGET, ZOO, D, V, alone, build, nothing, words
+from zoo import RAGGED, TARGET, ZOO, D, V, build, empty_source, single_row, words
 
 close = {"atol": 1e-5, "rtol": 1e-5}
 
@@ -24,23 +24,25 @@ def animal(request):
 @torch.no_grad()
 def test_one_step_at_a_time_equals_all_at_once_with_and_without_a_cache(animal):
     model, source = animal
-    state, steps = model.start(source, room=5), []
+    state, steps = model.start(source, max_tokens=5), []
     for ids in TARGET.data.split(1, dim=1):
         features, state = model.decoder(Tokens.full(ids), state)
         steps.append(features)
     torch.testing.assert_close(torch.cat(steps, 1), model(source, TARGET), **close)
-    torch.testing.assert_close(model.decoder(TARGET, model.start(source, room=9))[0], model(source, TARGET), **close)
+    torch.testing.assert_close(
+        model.decoder(TARGET, model.start(source, max_tokens=9))[0], model(source, TARGET), **close
+    )
 
 
 @torch.no_grad()
-def test_prompts_of_different_length_go_on_as_if_read_alone(animal):
+def test_prompts_of_different_length_continue_as_if_read_alone(animal):
     model, source = animal
-    prompt = Tokens.of([[2, 4, 5], [2], [2, 7]])
-    _, state = model.decoder(prompt, model.start(source, room=5))
+    prompt = Tokens.pad([[2, 4, 5], [2], [2, 7]])
+    _, state = model.decoder(prompt, model.start(source, max_tokens=5))
     ahead, _ = model.decoder(Tokens.full(torch.tensor([[6], [6], [6]])), state)
     for i in range(3):
-        whole = torch.cat([alone(prompt, i).data, torch.tensor([[6]])], 1)
-        torch.testing.assert_close(ahead[i, 0], model(alone(source, i), Tokens.full(whole))[0, -1], **close)
+        whole = torch.cat([single_row(prompt, i).data, torch.tensor([[6]])], 1)
+        torch.testing.assert_close(ahead[i, 0], model(single_row(source, i), Tokens.full(whole))[0, -1], **close)
 
 
 @torch.no_grad()
@@ -52,16 +54,16 @@ def test_no_position_sees_the_future(animal):
 
 
 @torch.no_grad()
-def test_padding_and_neighbours_change_nothing(animal):
+def test_padding_and_other_rows_change_nothing(animal):
     model, source = animal
-    together = model(source, RAGGED)
+    batched = model(source, RAGGED)
     for i in range(3):
-        one = model(alone(source, i), alone(RAGGED, i))[0]
-        torch.testing.assert_close(one, together[i, : len(one)], **close)
+        one = model(single_row(source, i), single_row(RAGGED, i))[0]
+        torch.testing.assert_close(one, batched[i, : len(one)], **close)
 
 
 @torch.no_grad()
-def test_what_stands_in_padding_is_never_seen(animal):
+def test_padding_is_never_seen(animal):
     model, source = animal
     if not source.data.shape[1]:
         source = replace(source, data=source.data.new_zeros(3, 2))  # nothing, padded
@@ -71,11 +73,11 @@ def test_what_stands_in_padding_is_never_seen(animal):
 
 
 @torch.no_grad()
-def test_an_empty_source_gives_numbers(animal):
+def test_an_empty_source_gives_finite_numbers(animal):
     model, _ = animal
-    source = Tokens.of([[4, 5], [], [6]])
+    source = Tokens.pad([[4, 5], [], [6]])
     assert model(source, TARGET).isfinite().all()
-    assert model(Tokens.of([[], [], []]), TARGET).isfinite().all()
+    assert model(Tokens.pad([[], [], []]), TARGET).isfinite().all()
 
 
 @torch.no_grad()
@@ -91,7 +93,7 @@ def test_recording_changes_nothing_and_weights_sum_to_one(animal):
 
 
 @torch.no_grad()
-def test_a_replaced_value_is_the_one_the_model_goes_on_with(animal):
+def test_a_replaced_value_takes_effect(animal):
     model, source = animal
     with record(model, replace={"decoder.features": torch.zeros_like}) as trace:
         assert model(source, TARGET).abs().max() == 0
@@ -99,51 +101,51 @@ def test_a_replaced_value_is_the_one_the_model_goes_on_with(animal):
 
 
 @torch.no_grad()
-def test_a_recurrent_decoder_shows_what_each_layer_begins_from_and_goes_on_from_what_is_put_there(animal):
+def test_initial_states_of_a_recurrent_decoder_are_tapped_and_replaceable(animal):
     model, source = animal
     with record(model) as trace:
         plain = model(source, TARGET)
     layers = [name for name, part in model.named_modules() if isinstance(part, Recurrent | GatedUnit)]
-    begun = {r.name: r for r in trace.records if r.scene.get("begins")}
+    begun = {r.name: r for r in trace.records if r.context.get("begins")}
     assert {f"{name}.start" for name in layers if name.startswith("decoder")} == {
         name for name in begun if name.endswith(".start")
     }
-    for name, shown in begun.items():
-        assert shown.axes == ("batch", "width") and len(shown.data) == 3
+    for name, initial in begun.items():
+        assert initial.axes == ("batch", "width") and len(initial.data) == 3
         with record(model, replace={name: lambda t: t + 1}):
             assert not torch.allclose(model(source, TARGET)[:, 0], plain[:, 0]), name
 
 
 @torch.no_grad()
-def test_a_recurrent_decoder_that_knows_its_source_shows_it_in_one_vector(animal):
+def test_a_recurrent_decoder_taps_its_source_as_one_vector(animal):
     model, source = animal
     with record(model) as trace:
         model(source, TARGET)
-    names = [r.name for r in trace.records if r.scene.get("begins") and r.name.endswith("context")]
-    bridged = isinstance(getattr(model.decoder, "bridge", None), Bridge | Handover)
+    names = [r.name for r in trace.records if r.context.get("begins") and r.name.endswith("context")]
+    bridged = isinstance(getattr(model.decoder, "bridge", None), LinearBridge | CopyState)
     assert ("decoder.bridge.context" in names) == bridged
     assert ("decoder.context" in names) == bool(getattr(model.decoder, "every", False))
 
 
 @pytest.mark.parametrize("name", ["luong", "luong-dot", "convolution-luong"])
 @torch.no_grad()
-def test_an_attentional_vector_that_is_replaced_is_fed_to_the_next_step(name):
-    model, source, seen = build(name), ZOO[name].source(), []
+def test_a_replaced_attentional_vector_is_fed_to_the_next_step(name):
+    model, source, calls = build(name), ZOO[name].source(), []
 
     def first(attended):
-        seen.append(attended)
-        return attended + 1 if len(seen) == 1 else attended
+        calls.append(attended)
+        return attended + 1 if len(calls) == 1 else attended
 
     plain = model(source, TARGET)
     with record(model, replace={"decoder.attended": first}):
         other = model(source, TARGET)
-    assert len(seen) == 5
+    assert len(calls) == 5
     torch.testing.assert_close(other[:, 0], plain[:, 0] + 1, **close)
     assert not torch.allclose(other[:, 1], plain[:, 1])
 
 
 @torch.no_grad()
-def test_an_encoder_says_how_wide_its_states_are_and_what_it_hands_on(animal):
+def test_an_encoder_declares_the_widths_of_its_states_and_final_states(animal):
     model, source = animal
     memory = model.encoder(source)
     assert model.encoder.width == memory.states.data.shape[2] * (memory.states.data.shape[1] > 0)
@@ -152,17 +154,17 @@ def test_an_encoder_says_how_wide_its_states_are_and_what_it_hands_on(animal):
 
 def test_every_parameter_learns(animal):
     model, source = animal
-    read, wanted, real = RAGGED.shifted()
-    projected(model.readout, words.loss, model.train()(source, read)[real], wanted[real]).backward()
+    read, targets, real = RAGGED.shift()
+    chunked_loss(model.readout, words.loss, model.train()(source, read)[real], targets[real]).backward()
     dead = [n for n, p in model.named_parameters() if p.grad is None or p.grad.abs().max() == 0]
     assert dead == []
 
 
-def test_a_keys_bias_has_no_gradient_by_mathematics():
+def test_a_key_bias_has_no_gradient():
     """A constant added to all of a query's scores does not change their softmax."""
     model, source = build("transformer"), ZOO["transformer"].source()
-    read, wanted, real = RAGGED.shifted()
-    projected(model.readout, words.loss, model(source, read)[real], wanted[real]).backward()
+    read, targets, real = RAGGED.shift()
+    chunked_loss(model.readout, words.loss, model(source, read)[real], targets[real]).backward()
     for name, p in model.named_parameters():
         parts = {"attention.qkv.bias": 3, "cross.kv.bias": 2}
         for ending, count in parts.items():
@@ -175,9 +177,9 @@ def test_a_keys_bias_has_no_gradient_by_mathematics():
 def test_the_loss_in_chunks_equals_the_naive_one_with_its_gradients(animal):
     model, source = animal
     model.double()
-    read, wanted, real = RAGGED.shifted()
-    naive = torch.nn.functional.cross_entropy(model.readout(model(source, read))[real], wanted[real], reduction="sum")
-    chunked = projected(model.readout, words.loss, model(source, read)[real], wanted[real], chunk=3)
+    read, targets, real = RAGGED.shift()
+    naive = torch.nn.functional.cross_entropy(model.readout(model(source, read))[real], targets[real], reduction="sum")
+    chunked = chunked_loss(model.readout, words.loss, model(source, read)[real], targets[real], chunk=3)
     torch.testing.assert_close(chunked, naive, atol=1e-12, rtol=1e-12)
     ps = list(model.parameters())
     for a, b in zip(*(torch.autograd.grad(loss * 0.7, ps) for loss in (chunked, naive)), strict=True):
@@ -187,7 +189,7 @@ def test_the_loss_in_chunks_equals_the_naive_one_with_its_gradients(animal):
 @torch.no_grad()
 def test_the_source_is_neither_copied_for_beams_nor_projected_twice(animal):
     model, source = animal
-    state = model.decoder(Tokens.full(torch.full((3, 1), 2)), model.start(source, room=9))[1]
+    state = model.decoder(Tokens.full(torch.full((3, 1), 2)), model.start(source, max_tokens=9))[1]
     forked = state.fork(4).reorder(torch.tensor([1, 0, 2, 3, 5, 4, 6, 7, 9, 8, 10, 11]))
     after = model.decoder(Tokens.full(torch.full((12, 1), 4)), forked)[1]
     leaves = torch.utils._pytree.tree_leaves
@@ -200,8 +202,8 @@ def test_the_source_is_neither_copied_for_beams_nor_projected_twice(animal):
 def test_every_model_runs_on_the_meta_device(name):
     with torch.device("meta"):
         model, full = build(name), Tokens.full(torch.zeros(3, 5, dtype=torch.long))
-        source = full if ZOO[name].source().data.shape[1] else nothing()
-        state = model.decoder(full, model.start(source, room=8))[1].fork(2)
+        source = full if ZOO[name].source().data.shape[1] else empty_source()
+        state = model.decoder(full, model.start(source, max_tokens=8))[1].fork(2)
         step = Tokens.full(full.data[:, :1].repeat_interleave(2, 0))
         features, _ = model.decoder(step, state.reorder(torch.arange(6)))
     assert model.readout(features).is_meta and features.shape == (6, 1, D)
@@ -209,14 +211,14 @@ def test_every_model_runs_on_the_meta_device(name):
 
 def test_packed_documents_equal_separate_rows_and_a_recurrent_model_refuses_them():
     documents = [[2, 4, 5, 6], [2, 7], [2, 5, 5]]
-    packed, model = Tokens.packed(documents), build("gpt")
-    apart = torch.cat([model(Tokens.of([[]]), Tokens.of([d]))[0] for d in documents])
-    torch.testing.assert_close(model(Tokens.of([[]]), packed)[0], apart, **close)
+    packed, model = Tokens.pack(documents), build("gpt")
+    separate = torch.cat([model(Tokens.pad([[]]), Tokens.pad([d]))[0] for d in documents])
+    torch.testing.assert_close(model(Tokens.pad([[]]), packed)[0], separate, **close)
     with pytest.raises(ValueError, match=r"packing .* needs attention"):
-        build("seq2seq")(Tokens.of([[4]]), packed)
+        build("seq2seq")(Tokens.pad([[4]]), packed)
 
 
-def test_without_room_a_state_is_spent():
+def test_without_cache_capacity_a_state_cannot_be_continued():
     model = build("gpt")
     state = model.decoder(TARGET, model.start(ZOO["gpt"].source()))[1]
     with pytest.raises((ValueError, IndexError)):
@@ -227,20 +229,20 @@ def test_without_room_a_state_is_spent():
 def test_without_positions_attention_does_not_see_order():
     model = build("transformer")
     ids, order = torch.tensor([[4, 5, 6, 7]]), torch.tensor([2, 0, 3, 1])
-    still = torch.zeros(1, 4, dtype=torch.long)
-    straight = model.encoder(replace(Tokens.full(ids), positions=still)).states.data
-    permuted = model.encoder(replace(Tokens.full(ids[:, order]), positions=still)).states.data
+    constant = torch.zeros(1, 4, dtype=torch.long)
+    straight = model.encoder(replace(Tokens.full(ids), positions=constant)).states.data
+    permuted = model.encoder(replace(Tokens.full(ids[:, order]), positions=constant)).states.data
     torch.testing.assert_close(straight[:, order], permuted, **close)
 
 
-def test_smoothing_gives_no_share_to_padding_and_equals_the_definition():
-    logits, wanted = torch.randn(5, V, dtype=torch.double, requires_grad=True), torch.tensor([3, 4, 5, 3, 7])
+def test_label_smoothing_gives_no_share_to_padding_and_equals_the_definition():
+    logits, targets = torch.randn(5, V, dtype=torch.double, requires_grad=True), torch.tensor([3, 4, 5, 3, 7])
     share = torch.full((5, V), 0.1 / (V - 1), dtype=torch.double)
     share[:, 0] = 0
-    share[torch.arange(5), wanted] += 0.9
+    share[torch.arange(5), targets] += 0.9
     wanted_loss = -(share * logits.log_softmax(-1)).sum()
-    loss = type(words)(V, 0.1).loss(logits, wanted)
+    loss = type(words)(V, 0.1).loss(logits, targets)
     torch.testing.assert_close(loss.double(), wanted_loss, atol=1e-5, rtol=1e-6)
     a, b = (torch.autograd.grad(x.double(), logits)[0] for x in (loss, wanted_loss))
     torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-5)
-    assert torch.equal(words.surprise(logits, wanted), words.loss(logits, wanted))
+    assert torch.equal(words.nll(logits, targets), words.loss(logits, targets))

@@ -1,15 +1,15 @@
-"""Laws of every model of real-valued sequences in the zoo: those of words, where nothing is searched for."""
+"""The model contract, tested on every model of real-valued sequences of the zoo."""
 
 from dataclasses import replace
 
 import pytest
 import torch
 
-from regard.loss import projected
+from regard.loss import chunked_loss
 from regard.sequence import Tokens
 from regard.spaces import Gaussian
 from regard.trace import record
-from zoo import REAL, SERIES, alone, build, nothing
+from zoo import REAL, SERIES, build, empty_source, single_row
 
 close = {"atol": 1e-5, "rtol": 1e-5}
 space = Gaussian(2)
@@ -24,7 +24,7 @@ def animal(request):
 def test_one_step_at_a_time_equals_all_at_once(animal):
     model, source = animal
     whole = Tokens.full(SERIES.data)
-    state, steps = model.start(source, room=5), []
+    state, steps = model.start(source, max_tokens=5), []
     for values in whole.data.split(1, dim=1):
         features, state = model.decoder(Tokens.full(values), state)
         steps.append(features)
@@ -42,20 +42,20 @@ def test_no_position_sees_the_future(animal):
 
 
 @torch.no_grad()
-def test_padding_and_neighbours_change_nothing(animal):
+def test_padding_and_other_rows_change_nothing(animal):
     model, source = animal
-    together = model(source, SERIES)
+    batched = model(source, SERIES)
     for i in range(3):
-        one = model(alone(source, i), alone(SERIES, i))[0]
-        torch.testing.assert_close(one, together[i, : len(one)], **close)
+        one = model(single_row(source, i), single_row(SERIES, i))[0]
+        torch.testing.assert_close(one, batched[i, : len(one)], **close)
     loud = replace(SERIES, data=torch.where(SERIES.mask[..., None], SERIES.data, 7.0))
-    torch.testing.assert_close(model(source, loud)[SERIES.mask], together[SERIES.mask], rtol=0, atol=0)
+    torch.testing.assert_close(model(source, loud)[SERIES.mask], batched[SERIES.mask], rtol=0, atol=0)
 
 
 def test_every_parameter_learns(animal):
     model, source = animal
-    read, wanted, real = SERIES.shifted()
-    projected(model.readout, space.loss, model.train()(source, read)[real], wanted[real]).backward()
+    read, targets, real = SERIES.shift()
+    chunked_loss(model.readout, space.loss, model.train()(source, read)[real], targets[real]).backward()
     assert [n for n, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []
 
 
@@ -70,20 +70,20 @@ def test_recording_changes_nothing(animal):
 
 
 @torch.no_grad()
-def test_a_prediction_is_the_next_input_for_as_long_as_anybody_likes(animal):
+def test_a_rollout_feeds_predictions_back_for_any_length(animal):
     model, _ = animal
-    state, value, said = model.start(nothing(1)), SERIES.data[:1, :1], []
+    state, value, predicted = model.start(empty_source(1)), SERIES.data[:1, :1], []
     for _ in range(6):
         features, state = model.decoder(Tokens.full(value), state)
-        value = space.next(model.readout(features))
-        said.append(value)
-    again = model(nothing(1), Tokens.full(torch.cat([SERIES.data[:1, :1], *said[:-1]], 1)))
-    torch.testing.assert_close(space.next(model.readout(again)), torch.cat(said, 1), **close)
+        value = space.mode(model.readout(features))
+        predicted.append(value)
+    again = model(empty_source(1), Tokens.full(torch.cat([SERIES.data[:1, :1], *predicted[:-1]], 1)))
+    torch.testing.assert_close(space.mode(model.readout(again)), torch.cat(predicted, 1), **close)
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_every_model_runs_on_the_meta_device(name):
     with torch.device("meta"):
-        model, source = build(name), nothing()
-        features, _ = model.decoder(Tokens.full(torch.zeros(3, 5, 2)), model.start(source, room=8))
+        model, source = build(name), empty_source()
+        features, _ = model.decoder(Tokens.full(torch.zeros(3, 5, 2)), model.start(source, max_tokens=8))
     assert model.readout(features).is_meta and model.readout(features).shape == (3, 5, 4)

@@ -1,4 +1,4 @@
-"""Each reader learns in seconds, by the one trainer, what its kind can know: words, order, or a number's side."""
+"""Each encoder learns in seconds what its receptive field allows: words, order, or a nonlinear boundary."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ import torch
 from regard.models.base import Classifier
 from regard.models.convolution import ConvolutionConfig
 from regard.models.mlp import MLPConfig
-from regard.models.pooling import pool_of
+from regard.models.pooling import make_pooling
 from regard.models.recurrent import RecurrentConfig
 from regard.models.transformer import TransformerConfig
-from regard.objective import Batch, Objective, Whole
+from regard.objective import Batch, Objective, PerSequence
 from regard.sequence import SOS, Tokens
 from regard.spaces import Classes, Values, Words
 from regard.train.config import TrainConfig
-from regard.train.schedule import Cosine
+from regard.train.schedule import CosineDecay
 from regard.train.trainer import train
 
 NOT, GOOD, BAD, PLAIN = 4, 5, 6, (7, 8, 9, 10)
-SMALL = TransformerConfig(layers=2, width=32, inner=64, heads=4, dropout=0.0, norm="pre")
+SMALL = TransformerConfig(layers=2, width=32, ffn_width=64, heads=4, dropout=0.0, norm="pre")
 
 
-class Feed(ABC):
-    """Batches by number; a source of its own and an answer for it."""
+class Loader(ABC):
+    """Batches by index: sources and their labels."""
 
     @abstractmethod
     def batch(self, number: int, rows: int = 64) -> Batch:
-        """Rows that hang on the number alone."""
+        """Rows that depend on the index only."""
 
-    def stream(self, position):
+    def train_batches(self, position):
         number = (position or {"batch": 0})["batch"]
         while True:
             yield self.batch(number), {"batch": number + 1}
             number += 1
 
-    def valid(self):
+    def valid_batches(self):
         yield self.batch(-1)
 
-    def epoch(self):
+    def batches_per_epoch(self):
         return 10
 
 
-class Texts(Feed):
-    """Sources that are words."""
+class Texts(Loader):
+    """Sources of tokens."""
 
     def __init__(self, starts: bool = False) -> None:
         self.starts = starts
@@ -57,7 +57,7 @@ class Texts(Feed):
     def batch(self, number: int, rows: int = 64) -> Batch:
         draw = torch.Generator().manual_seed(1000 + number)
         texts, labels = zip(*(self.row(draw) for _ in range(rows)), strict=True)
-        return Batch(Tokens.of([[SOS, *text] if self.starts else text for text in texts]), torch.tensor(labels))
+        return Batch(Tokens.pad([[SOS, *text] if self.starts else text for text in texts]), torch.tensor(labels))
 
 
 def some(draw: torch.Generator, low: int, high: int) -> int:
@@ -65,7 +65,7 @@ def some(draw: torch.Generator, low: int, high: int) -> int:
 
 
 class Negated(Texts):
-    """Good or bad, unless "not" stands just before: words alone do not tell."""
+    """Good or bad, unless "not" stands just before: a bag of words is not enough."""
 
     def row(self, draw):
         text = [PLAIN[some(draw, 0, 4)] for _ in range(some(draw, 2, 7))]
@@ -95,7 +95,7 @@ class Words_(Texts):
         return [text[i] for i in order], int(good > bad)
 
 
-LEARNT = {
+LEARNED = {
     "lstm last, first word": (RecurrentConfig(width=32, dropout=0.0, bidirectional=False), "last", First()),
     "lstm last, negation": (RecurrentConfig(width=32, dropout=0.0), "last", Negated()),
     "gru mean, negation": (RecurrentConfig(cell="gru", width=32, dropout=0.0), "mean", Negated()),
@@ -107,12 +107,12 @@ LEARNT = {
 }
 
 
-def taught(config, pool, feed, space, folder, steps=150):
+def train_classifier(config, pool, loader, space, folder, steps=150):
     torch.manual_seed(1)
     encoder = config.build_encoder(space)
-    model = Classifier(encoder, pool_of(pool, encoder), Classes(2), encoder.width)
-    settings = TrainConfig(steps=steps, every=10_000, schedule=Cosine(lr=1e-2, warmup=10))
-    train(Objective(model, Whole(Classes(2))), feed, settings, folder)
+    model = Classifier(encoder, make_pooling(pool, encoder), Classes(2), encoder.width)
+    settings = TrainConfig(steps=steps, validate_every=10_000, schedule=CosineDecay(lr=1e-2, warmup=10))
+    train(Objective(model, PerSequence(Classes(2))), loader, settings, folder)
     return model.eval()
 
 
@@ -125,22 +125,22 @@ FAST = ("lstm last, negation", "convolution max, negation", "mlp mean, words")
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in LEARNT]
+    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in LEARNED]
 )
-def test_what_a_reader_can_know_it_learns(name, tmp_path):
-    config, pool, feed = LEARNT[name]
-    model = taught(config, pool, feed, Words(12), tmp_path)
-    assert right(model, feed.batch(-5, rows=256)) >= 0.95
+def test_every_encoder_learns_what_its_receptive_field_allows(name, tmp_path):
+    config, pool, loader = LEARNED[name]
+    model = train_classifier(config, pool, loader, Words(12), tmp_path)
+    assert right(model, loader.batch(-5, rows=256)) >= 0.95
 
 
-def test_words_alone_do_not_tell_what_is_negated(tmp_path):
-    """Else the tests above would prove nothing."""
-    model = taught(MLPConfig(width=32), "mean", Negated(), Words(12), tmp_path)
+def test_bag_of_words_features_do_not_learn_negation(tmp_path):
+    """Otherwise the tests above would prove nothing."""
+    model = train_classifier(MLPConfig(width=32), "mean", Negated(), Words(12), tmp_path)
     assert right(model, Negated().batch(-5, rows=256)) < 0.7
 
 
-class Circle(Feed):
-    """Points inside a circle or outside: no straight line parts them."""
+class Circle(Loader):
+    """Points inside a circle or outside: not linearly separable."""
 
     def batch(self, number, rows=64):
         draw = torch.Generator().manual_seed(1000 + number)
@@ -148,6 +148,6 @@ class Circle(Feed):
         return Batch(Tokens.full(points), (points.norm(dim=-1)[:, 0] < 1.3).long())
 
 
-def test_an_mlp_learns_what_no_line_parts(tmp_path):
-    model = taught(MLPConfig(layers=2, width=32), "mean", Circle(), Values(2), tmp_path, steps=250)
+def test_an_mlp_learns_what_is_not_linearly_separable(tmp_path):
+    model = train_classifier(MLPConfig(layers=2, width=32), "mean", Circle(), Values(2), tmp_path, steps=250)
     assert right(model, Circle().batch(-5, rows=512)) >= 0.95

@@ -1,4 +1,4 @@
-"""Each kind of encoder learns to label in seconds; a chain and letters are of use where they should be."""
+"""Each encoder learns to label in seconds; a CRF and a character encoder help where they should."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import regard
-from regard.objective import silent
+from regard.progress import no_progress
 from regard.run import Run
-from regard.tasks import Asked, Recipe
+from regard.tasks import EvalRequest, Recipe
 
 READERS = {
     "lstm": 'model={kind = "recurrent", width = 32, dropout = 0.0}',
@@ -18,10 +18,10 @@ READERS = {
     "tanh": 'model={kind = "recurrent", cell = "tanh", width = 32, dropout = 0.0}',
     "convolution": 'model={kind = "convolution", layers = 2, width = 32, dropout = 0.0}',
     "transformer": (
-        'model={kind = "transformer", layers = 1, width = 32, inner = 64, heads = 2, dropout = 0.0, norm = "pre"}'
+        'model={kind = "transformer", layers = 1, width = 32, ffn_width = 64, heads = 2, dropout = 0.0, norm = "pre"}'
     ),
 }
-TRAIN = ["task.kind=label", "train.tokens=512", "train.every=1000", "train.schedule.warmup=10"]
+TRAIN = ["task.kind=label", "train.batch_tokens=512", "train.validate_every=1000", "train.schedule.warmup=10"]
 
 
 def conll(folder: Path, name: str, rows: list[list[tuple[str, str]]]) -> str:
@@ -30,16 +30,16 @@ def conll(folder: Path, name: str, rows: list[list[tuple[str, str]]]) -> str:
     return str(folder / name)
 
 
-def taught(folder: Path, train: str, test: str, *settings: str) -> dict[str, float]:
+def train_and_score(folder: Path, train: str, test: str, *settings: str) -> dict[str, float]:
     """The scores on a test file after training."""
     data = ["data.kind=conll", f"data.train={train}", f"data.valid={test}", f"data.test={test}"]
     run = Run(folder / "run")
     run.train(Recipe.read(None, [*TRAIN, *data, *settings]))
-    return {score.name: score.value for score in regard.load(run.path).evaluate(Asked(), silent).scores}
+    return {score.name: score.value for score in regard.load(run.path).evaluate(EvalRequest(), no_progress).scores}
 
 
 def neighbours(draw: random.Random, count: int) -> list[list[tuple[str, str]]]:
-    """Letters, each with a tag that says whether the next one comes later in the alphabet."""
+    """Letters, each tagged by whether the next one comes later in the alphabet."""
     rows = []
     for _ in range(count):
         letters = draw.choices("abcdefgh", k=draw.randint(3, 10))
@@ -51,18 +51,18 @@ def learns(reader: str, folder: Path) -> tuple[float, float]:
     draw = random.Random(1)
     train, test = conll(folder, "a", neighbours(draw, 300)), conll(folder, "b", neighbours(draw, 60))
     steps = 400 if reader == "transformer" else 100  # which word is the next one it has to find out
-    found = taught(folder, train, test, READERS[reader], f"train.steps={steps}", "train.schedule.lr=0.01")
+    found = train_and_score(folder, train, test, READERS[reader], f"train.steps={steps}", "train.schedule.lr=0.01")
     return found["accuracy"], found["baseline"]
 
 
 @pytest.mark.parametrize("reader", ["gru", *(pytest.param(n, marks=pytest.mark.slow) for n in READERS if n != "gru")])
-def test_a_tag_that_depends_on_the_next_word_is_learnt(reader: str, tmp_path: Path) -> None:
+def test_a_tag_that_depends_on_the_next_word_is_learned(reader: str, tmp_path: Path) -> None:
     accuracy, baseline = learns(reader, tmp_path)
     assert accuracy > 95 > 90 > baseline
 
 
 @pytest.mark.slow
-def test_what_reads_each_word_alone_is_no_better_than_the_usual_answers(tmp_path: Path) -> None:
+def test_an_encoder_of_single_words_is_no_better_than_the_baseline(tmp_path: Path) -> None:
     READERS["mlp"] = 'model={kind = "mlp", width = 32}'
     try:
         accuracy, baseline = learns("mlp", tmp_path)
@@ -73,7 +73,7 @@ def test_what_reads_each_word_alone_is_no_better_than_the_usual_answers(tmp_path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("letters", ["convolution", "lstm"])
-def test_letters_tell_what_words_that_were_never_seen_are(letters: str, tmp_path: Path) -> None:
+def test_a_character_encoder_tags_unseen_words(letters: str, tmp_path: Path) -> None:
     """Words with endings; those of the test are all new."""
     draw = random.Random(1)
 
@@ -86,15 +86,17 @@ def test_letters_tell_what_words_that_were_never_seen_are(letters: str, tmp_path
         return made
 
     train, test = conll(tmp_path, "a", rows(150)), conll(tmp_path, "b", rows(30))
-    settings = [READERS["gru"], "train.steps=100", "train.schedule.lr=0.01", "task.least=2"]
-    blind = taught(tmp_path / "blind", train, test, *settings)["accuracy"]
-    sharp = taught(tmp_path / "sharp", train, test, *settings, f"task.letters.kind={letters}", "task.letters.width=16")
+    settings = [READERS["gru"], "train.steps=100", "train.schedule.lr=0.01", "task.min_count=2"]
+    blind = train_and_score(tmp_path / "blind", train, test, *settings)["accuracy"]
+    sharp = train_and_score(
+        tmp_path / "sharp", train, test, *settings, f"task.char_encoder.kind={letters}", "task.char_encoder.width=16"
+    )
     assert blind < 50 and sharp["accuracy"] > 97
 
 
 @pytest.mark.slow
-def test_a_chain_learns_what_tags_alone_can_tell(tmp_path: Path) -> None:
-    """Tags take turns, and no word tells with which of the two a sentence begins: only the steps can be learnt."""
+def test_a_crf_learns_transitions_between_tags(tmp_path: Path) -> None:
+    """Tags alternate, and no word shows which of the two comes first: only the transitions can be learned."""
     draw = random.Random(1)
 
     def rows(count: int) -> list[list[tuple[str, str]]]:
@@ -106,17 +108,17 @@ def test_a_chain_learns_what_tags_alone_can_tell(tmp_path: Path) -> None:
 
     train, test = conll(tmp_path, "a", rows(200)), conll(tmp_path, "b", rows(60))
     settings = ['model={kind = "mlp", width = 16}', "train.steps=150", "train.schedule.lr=0.02"]
-    alone = taught(tmp_path / "alone", train, test, *settings)["accuracy"]
-    chained = taught(tmp_path / "chained", train, test, *settings, "task.crf=linear")["accuracy"]
-    assert alone < 85 and chained > 97
+    independent = train_and_score(tmp_path / "alone", train, test, *settings)["accuracy"]
+    chained = train_and_score(tmp_path / "chained", train, test, *settings, "task.crf=linear")["accuracy"]
+    assert independent < 85 and chained > 97
 
 
 @pytest.mark.slow
-def test_only_what_remembers_learns_to_which_side_a_chain_turns(tmp_path: Path) -> None:
+def test_only_recurrent_and_attention_encoders_learn_the_turn_of_a_chain(tmp_path: Path) -> None:
     errors = {}
     for name in ("lstm", "convolution"):
         run = Run(tmp_path / name)
         settings = ["data.kind=chains", "data.count=600", READERS[name], "train.steps=250", "train.schedule.lr=0.01"]
-        run.train(Recipe.read(None, [*TRAIN, *settings, "train.select=mae"]))
-        errors[name] = regard.load(run.path).evaluate(Asked(), silent).scores[0].value
+        run.train(Recipe.read(None, [*TRAIN, *settings, "train.best_metric=mae"]))
+        errors[name] = regard.load(run.path).evaluate(EvalRequest(), no_progress).scores[0].value
     assert errors["lstm"] < 8 < 40 < errors["convolution"]

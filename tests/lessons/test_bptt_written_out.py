@@ -3,7 +3,16 @@
 import pytest
 import torch
 
-from regard.lessons.bptt import LETTERS, Network, by_autograd, by_recursion, formulas, forward, recursion, starts
+from regard.lessons.bptt import (
+    LETTERS,
+    Network,
+    autograd_gradients,
+    formula_gradients,
+    forward,
+    recursion_gradient,
+    recursion_terms,
+    window_starts,
+)
 
 
 def example(seed, inputs=3, units=4, classes=5, steps=7):
@@ -15,19 +24,19 @@ def example(seed, inputs=3, units=4, classes=5, steps=7):
 
 @pytest.mark.parametrize("window", [0, 1, 2, 3, 7, 50])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_formulas_are_autograd_full_and_truncated(seed, window):
+def test_the_formulas_equal_autograd_full_and_truncated(seed, window):
     net, x, y, h = example(seed)
-    found, wanted = formulas(net, forward(net, x, y, h), window), by_autograd(net, x, y, h, window)
+    found, expected = formula_gradients(net, forward(net, x, y, h), window), autograd_gradients(net, x, y, h, window)
     for letter in LETTERS:
-        torch.testing.assert_close(found.of[letter], wanted[letter], atol=1e-12, rtol=0)
+        torch.testing.assert_close(found.weights[letter], expected[letter], atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("window", [0, 1, 2, 3, 7])
 @pytest.mark.parametrize("letter", ["W", "U", "b"])
-def test_the_recursion_is_autograd_full_and_truncated(letter, window):
+def test_the_recursion_equals_autograd_full_and_truncated(letter, window):
     net, x, y, h = example(3)
-    found = by_recursion(net, forward(net, x, y, h), letter, window)
-    torch.testing.assert_close(found, by_autograd(net, x, y, h, window)[letter], atol=1e-12, rtol=0)
+    found = recursion_gradient(net, forward(net, x, y, h), letter, window)
+    torch.testing.assert_close(found, autograd_gradients(net, x, y, h, window)[letter], atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("letter", ["W", "U", "b"])
@@ -38,30 +47,32 @@ def test_the_terms_of_a_step_add_up_to_its_jacobian(letter):
     def last_state(changed):
         return forward(Network(**{**vars(net), letter: changed}), x, y, h).h[-1]
 
-    wanted = torch.autograd.functional.jacobian(last_state, weight)
-    terms = [term for term in recursion(net, forward(net, x, y, h), letter) if term.t == len(x)]
+    expected = torch.autograd.functional.jacobian(last_state, weight)
+    terms = [term for term in recursion_terms(net, forward(net, x, y, h), letter) if term.t == len(x)]
     assert [term.i for term in terms] == [7, 6, 5, 4, 3, 2, 1]
-    torch.testing.assert_close(sum(term.carried for term in terms), wanted, atol=1e-12, rtol=0)
+    torch.testing.assert_close(sum(term.propagated_jacobian for term in terms), expected, atol=1e-12, rtol=0)
 
 
-def test_gradients_of_states_are_those_of_autograd():
+def test_gradients_of_hidden_states_equal_autograd():
     net, x, y, h = example(5)
     states, total = [h], 0.0
     for x_t, y_t in zip(x, y):
         states.append(torch.tanh(net.b + net.W @ states[-1] + net.U @ x_t).requires_grad_())
         total = total - torch.log_softmax(net.c + net.V @ states[-1], 0)[y_t]
-    wanted = torch.autograd.grad(total, states[1:])
-    torch.testing.assert_close(formulas(net, forward(net, x, y, h)).h, torch.stack(wanted), atol=1e-12, rtol=0)
+    expected = torch.autograd.grad(total, states[1:])
+    torch.testing.assert_close(
+        formula_gradients(net, forward(net, x, y, h)).h, torch.stack(expected), atol=1e-12, rtol=0
+    )
 
 
 def test_one_input_and_one_unit_keep_their_axes():
     net, x, y, h = example(6, inputs=1, units=1, classes=2, steps=3)
     for letter in ("W", "U", "b"):
-        found = by_recursion(net, forward(net, x, y, h), letter)
-        torch.testing.assert_close(found, by_autograd(net, x, y, h)[letter], atol=1e-12, rtol=0)
+        found = recursion_gradient(net, forward(net, x, y, h), letter)
+        torch.testing.assert_close(found, autograd_gradients(net, x, y, h)[letter], atol=1e-12, rtol=0)
 
 
-def test_a_window_of_one_step_sees_one_term_a_step():
+def test_a_window_of_one_step_has_one_term_per_step():
     net, x, y, h = example(7)
-    assert starts(5, 2) == [0, 0, 2, 2, 4]
-    assert all(term.t == term.i for term in recursion(net, forward(net, x, y, h), "W", 1))
+    assert window_starts(5, 2) == [0, 0, 2, 2, 4]
+    assert all(term.t == term.i for term in recursion_terms(net, forward(net, x, y, h), "W", 1))

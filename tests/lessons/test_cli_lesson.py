@@ -1,4 +1,4 @@
-"""regard lesson: the list, a lesson, other numbers, and what is no input."""
+"""regard lesson: the list, a lesson, changed inputs, and invalid inputs."""
 
 import json
 import subprocess
@@ -7,37 +7,37 @@ import sys
 import pytest
 
 from regard.cli import invoke
-from regard.lessons import CONTENTS, Lesson
+from regard.lessons import LESSONS, teach
 from regard.lessons.engine.cached_models import COMMON, PHRASES
 from regard.run import Run
 from regard.tasks import Recipe
 
 
 @pytest.fixture
-def say(capsys, monkeypatch):
+def run_cli(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
 
-    def said(*arguments):
+    def run(*arguments):
         capsys.readouterr()
         code = invoke(["lesson", *arguments])
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
-    return said
+    return run
 
 
-def test_without_a_name_all_lessons_are_listed(say):
-    code, out, err = say()
+def test_without_a_name_all_lessons_are_listed(run_cli):
+    code, out, err = run_cli()
     assert (code, err) == (0, "")
-    assert [line.split()[0] for line in out.splitlines() if line.startswith("  ")] == list(CONTENTS)
+    assert [line.split()[0] for line in out.splitlines() if line.startswith("  ")] == list(LESSONS)
 
 
-def test_the_list_fits_into_a_narrow_terminal(say, monkeypatch):
+def test_the_list_fits_into_a_narrow_terminal(run_cli, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
-    assert max(map(len, say()[1].splitlines())) <= 40
+    assert max(map(len, run_cli()[1].splitlines())) <= 40
 
 
-def test_the_list_does_not_wait_for_torch():
+def test_the_list_does_not_import_torch():
     program = (
         "import sys\nfrom regard.cli import invoke\n"
         "assert invoke(['lesson']) == 0\nassert 'torch' not in sys.modules and 'numpy' not in sys.modules"
@@ -45,69 +45,70 @@ def test_the_list_does_not_wait_for_torch():
     subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
 
 
-def test_a_lesson_ends_with_the_lectures_numbers(say):
-    code, out, err = say("rnn")
+def test_a_lesson_ends_with_the_lectures_numbers(run_cli):
+    code, out, err = run_cli("rnn")
     assert (code, err) == (0, "")
     assert "→ oₜ = 1\n" in out
     assert "✓ the output: 1\n" in out
     assert out.splitlines()[-1] == "All numbers are those of the lesson."
 
 
-def test_a_changed_input_is_marked_and_told_beside_the_lectures(say):
-    code, out, _ = say("rnn", "x=[2,", "0]")
+def test_a_changed_input_is_marked_and_shown_beside_the_original(run_cli):
+    code, out, _ = run_cli("rnn", "x=[2,", "0]")
     assert code == 0
-    assert "xₜ: what it reads now; yours, the lesson has [1  0]" in " ".join(out.split()).replace("1 0", "1  0")
+    assert "xₜ: current input; changed, the lesson has [1  0]" in " ".join(out.split()).replace("1 0", "1  0")
     assert "→ oₜ = 2   (the lesson has 1)" in out
     assert "the output: 2; the lesson has 1" in out
-    assert out.splitlines()[-1] == "x changed: what is marked is not the lesson's."
+    assert out.splitlines()[-1] == "x changed: marked results differ from the lesson's."
 
 
-def test_one_step_alone(say):
-    code, out, _ = say("attention", "--step", "7")
+def test_a_single_step(run_cli):
+    code, out, _ = run_cli("attention", "--step", "7")
     assert code == 0
-    assert "7  The result" in out and "6  Weights" not in out
+    assert "7  The result" in out and "6  Attention weights" not in out
 
 
-def test_a_lesson_as_json_is_the_lesson(say):
-    code, out, _ = say("bahdanau", "--json")
+def test_json_output_is_the_lesson(run_cli):
+    code, out, _ = run_cli("bahdanau", "--json")
     assert code == 0
-    assert Lesson.from_dict(json.loads(out)).name == "bahdanau"
+    assert json.loads(out) == json.loads(json.dumps(teach("bahdanau").to_dict()))
 
 
-def test_two_runs_of_ones_own_are_looked_into(say, runs):
-    code, out, err = say("evolution-of-attention", "--models", runs["rnnsearch"], runs["transformer"])
+def test_a_lesson_can_use_two_of_the_users_runs(run_cli, runs):
+    code, out, err = run_cli("evolution-of-attention", "--models", runs["rnnsearch"], runs["transformer"])
     assert (code, err) == (0, "")
     assert "→ rnnsearch =" in out and "→ transformer =" in out
 
 
-def test_a_run_of_ones_own_is_looked_into(say, runs):
-    code, out, err = say("transformer", f"model={runs['transformer']}", "limit=2")
+def test_a_lesson_can_use_a_run_of_the_user(run_cli, runs):
+    code, out, err = run_cli("transformer", f"model={runs['transformer']}", "limit=2")
     assert (code, err) == (0, "")
     assert "Step 2: after " in out and "Step 3: after " not in out
 
 
-def test_a_model_of_another_kind_or_an_unknown_word_is_told(say, runs):
-    code, _, err = say("transformer", f"model={runs['rnnsearch']}")
+def test_a_model_of_another_kind_or_a_missing_word_is_refused(run_cli, runs):
+    code, _, err = run_cli("transformer", f"model={runs['rnnsearch']}")
     assert code == 3
     assert err.endswith("is a model of the kind rnnsearch; this lesson needs a transformer\n")
-    code, _, err = say("it", f"model={runs['pronoun']}", "word=he")
+    code, _, err = run_cli("it", f"model={runs['pronoun']}", "word=he")
     assert (code, err) == (2, 'error: word: expected a word of both sentences, and "he" is not in first\n')
 
 
-def test_a_run_that_attends_to_nothing_is_named_with_what_the_lesson_needs(say, runs, tmp_path):
-    settings = (*COMMON, *PHRASES, "data.count=200", "text.size=200", "model.kind=seq2seq", "model.width=8")
-    Run(tmp_path / "blind").train(Recipe.read(None, [*settings, "train.steps=1", "train.schedule.warmup=1"]))
-    code, out, err = say("evolution-of-attention", "--models", str(tmp_path / "blind"), runs["transformer"])
+def test_a_run_without_attention_is_refused_with_what_the_lesson_needs(run_cli, runs, tmp_path):
+    settings = (*COMMON, *PHRASES, "data.count=200", "text.vocab_size=200", "model.kind=seq2seq", "model.width=8")
+    run = tmp_path / "no-attention"
+    Run(run).train(Recipe.read(None, [*settings, "train.steps=1", "train.schedule.warmup=1"]))
+    code, out, err = run_cli("evolution-of-attention", "--models", str(run), runs["transformer"])
     assert (code, out) == (3, "")
     assert err == (
-        f"error: {tmp_path / 'blind'} is a model of the kind seq2seq, whose decoder does not attend to its source; "
+        f"error: {run} is a model of the kind seq2seq, whose decoder does not attend to its source; "
         "this lesson needs one that does, such as rnnsearch, luong or transformer\n"
     )
 
 
-@pytest.mark.parametrize(("arguments", "told"), [
+@pytest.mark.parametrize(("arguments", "message"), [
     (["rn"], 'there is no lesson "rn"; did you mean "rnn"?'),
-    (["xyz"], f'there is no lesson "xyz"; there are {", ".join(CONTENTS)}'),
+    (["xyz"], f'there is no lesson "xyz"; there are {", ".join(LESSONS)}'),
     (["rnn", "x=1,2,3"], "x: expected a list of 2 numbers (input), got a list of 3; for another size change U as well"),
     (["rnn", "U=[[1,2],[3]]"], "U: expected a matrix of numbers (3 unit x 2 input), got rows of unequal length"),
     (["rnn", "U=1,2"], "U: expected a matrix of numbers (3 unit x 2 input), got a list of 2"),
@@ -146,14 +147,14 @@ def test_a_run_that_attends_to_nothing_is_named_with_what_the_lesson_needs(say, 
     (["it", "layer=0"], "layer: expected numbers from 1 to 64, got 0"),
     (["evolution-of-attention", "--models", "none", "none"], "none is not a run: there is no such directory"),
 ])  # fmt: skip
-def test_what_cannot_be_shown_is_told_in_a_line(arguments, told, say):
-    code, out, err = say(*arguments)
+def test_invalid_arguments_are_refused_in_one_line(arguments, message, run_cli):
+    code, out, err = run_cli(*arguments)
     assert code in (2, 3)
     assert out == ""
-    assert err == f"error: {told}\n"
+    assert err == f"error: {message}\n"
 
 
-def test_an_input_of_another_size_is_taken_when_all_that_share_it_have_it(say):
-    code, out, _ = say("rnn", "x=1,0,1", "U=[[1,0,0],[0,1,0],[-1,0,0]]")
+def test_an_input_of_another_size_is_accepted_if_all_inputs_that_share_the_axis_have_it(run_cli):
+    code, out, _ = run_cli("rnn", "x=1,0,1", "U=[[1,0,0],[0,1,0],[-1,0,0]]")
     assert code == 0
     assert "→ U xₜ = [1  0  -1]" in out

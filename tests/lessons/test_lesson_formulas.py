@@ -1,13 +1,13 @@
-"""One source of a formula, two readings."""
+"""Formulas as text and as MathML."""
 
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from regard.lessons import CONTENTS
-from regard.lessons.engine.formula import mathml, plain
+from regard.lessons import LESSONS
+from regard.lessons.engine.formula import mathml, plain_text
 
-READ = {
+FORMULAS = {
     r"h_t = f(V h_{t-1} + U x_t + b)": "hₜ = f(V hₜ₋₁ + U xₜ + b)",
     r"e_s = v \cdot \tanh(W_1 s_{t-1} + W_2 \bar{h}_s)": "eₛ = v · tanh(W₁ sₜ₋₁ + W₂ h̄ₛ)",
     r"\frac{q K^\top}{\sqrt{d}}": "(q Kᵀ) / √d",
@@ -19,34 +19,34 @@ READ = {
 }
 
 
-@pytest.mark.parametrize("tex", READ)
+@pytest.mark.parametrize("tex", FORMULAS)
 def test_a_formula_as_text(tex):
-    assert plain(tex) == READ[tex]
+    assert plain_text(tex) == FORMULAS[tex]
 
 
 def test_a_formula_as_mathml():
-    wanted = "<math><mfrac><mi>a</mi><msqrt><mi>d</mi></msqrt></mfrac></math>"
-    assert mathml(r"\frac{a}{\sqrt{d}}") == wanted
+    expected = "<math><mfrac><mi>a</mi><msqrt><mi>d</mi></msqrt></mfrac></math>"
+    assert mathml(r"\frac{a}{\sqrt{d}}") == expected
     assert "<munder><mo>Σ</mo><mi>t</mi></munder>" in mathml(r"\sum_t x")
     assert "<msubsup><mi>h</mi><mi>t</mi><mn>2</mn></msubsup>" in mathml("h_t^2")
     assert "<mo>&lt;</mo>" in mathml("i<t")
 
 
-@pytest.mark.parametrize("name", CONTENTS)
-def test_every_formula_of_a_lesson_can_be_read_both_ways(name, taught):
-    for step in taught(name).steps:
-        assert "\\" not in plain(step.formula)
+@pytest.mark.parametrize("name", LESSONS)
+def test_every_formula_of_a_lesson_converts_to_text_and_mathml(name, compute_lesson):
+    for step in compute_lesson(name).steps:
+        assert "\\" not in plain_text(step.formula)
         if step.formula:
             assert ElementTree.fromstring(mathml(step.formula)).tag == "math"
 
 
-@pytest.mark.parametrize(("tex", "said"), [
-    (r"\wrong x", r"formula: \wrong is not known"),
-    ("{a", "formula: a brace is not closed"),
-    ("a}", "formula 'a}': a brace too many"),
-    ("x_", "formula: something is missing at its end"),
+@pytest.mark.parametrize(("tex", "message"), [
+    (r"\wrong x", r"formula: \wrong is not supported"),
+    ("{a", "formula: unmatched {"),
+    ("a}", "formula 'a}': unmatched }"),
+    ("x_", "formula: an argument is missing at the end"),
 ])  # fmt: skip
-def test_what_is_no_formula_is_refused(tex, said):
+def test_an_invalid_formula_is_refused(tex, message):
     with pytest.raises(ValueError) as error:
-        plain(tex)
-    assert str(error.value) == said
+        plain_text(tex)
+    assert str(error.value) == message

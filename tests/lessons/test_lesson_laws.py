@@ -1,12 +1,12 @@
-"""What holds for every lesson: inputs can be changed, and what follows changes; it is data; it can be read anywhere."""
+"""Properties of every lesson: inputs can be changed, results follow, JSON holds it, it fits any terminal."""
 
 import json
 
 import pytest
 from rich.cells import cell_len
 
-from regard.lessons import CONTENTS, Lesson, plan
-from regard.lessons.engine.terminal import text
+from regard.lessons import LESSONS, lesson_plan
+from regard.lessons.engine.terminal import lesson_text
 
 EDITS = {
     "embedding": {
@@ -161,7 +161,7 @@ EDITS = {
     "noam": {"width": 256, "warmup": 100, "step": 9000, "steps": 5000, "widths": [1, 2, 3], "warmups": [1, 2, 3]},
     "beam-search": {"sentence": "elle mange une pomme", "beam": 2, "alpha": 1.0, "limit": 3},
 }
-"""For each input of each lesson another value."""
+"""Another value for each input of each lesson."""
 CHANGES = [(name, key) for name, edits in EDITS.items() for key in edits]
 
 
@@ -170,7 +170,7 @@ def results(lesson):
 
 
 def depends_on(lesson, name):
-    """The results that an input goes into, by way of whatever it makes."""
+    """The results that depend on an input, directly or indirectly."""
     found = {name}
     for step in lesson.steps:
         if found & {value.name for value in step.operands}:
@@ -179,41 +179,37 @@ def depends_on(lesson, name):
 
 
 def test_there_is_an_edit_for_every_input_of_every_lesson():
-    wanted = {name: {put.name for put in plan(name).inputs} - {"model", "models"} for name in CONTENTS}
-    assert {name: set(edits) for name, edits in EDITS.items()} == wanted
+    expected = {name: {one.name for one in lesson_plan(name).inputs} - {"model", "models"} for name in LESSONS}
+    assert {name: set(edits) for name, edits in EDITS.items()} == expected
 
 
 @pytest.mark.parametrize(("name", "key"), CHANGES)
-def test_a_changed_input_changes_what_depends_on_it_and_nothing_else(name, key, taught):
-    before, after = taught(name), taught(name, **{key: EDITS[name][key]})
+def test_a_changed_input_changes_only_results_that_depend_on_it(name, key, compute_lesson):
+    before, after = compute_lesson(name), compute_lesson(name, **{key: EDITS[name][key]})
     old, new = results(before), results(after)
     changed = {result for result in old.keys() & new.keys() if old[result] != new[result]}
     assert changed
     assert changed <= depends_on(before, key) | depends_on(after, key)
-    assert key in after.changed
+    assert key in after.changed_inputs
 
 
 @pytest.mark.parametrize(("name", "key"), CHANGES)
-def test_what_must_agree_agrees_whatever_is_given(name, key, taught):
-    lesson = taught(name, **{key: EDITS[name][key]})
+def test_agreement_checks_hold_for_changed_inputs(name, key, compute_lesson):
+    lesson = compute_lesson(name, **{key: EDITS[name][key]})
     assert [check for check in lesson.checks if check.kind == "agreement" and not check.holds] == []
 
 
-@pytest.mark.parametrize("name", CONTENTS)
-def test_a_lesson_is_data_that_survives_json(name, taught):
-    lesson = taught(name)
-    told = json.dumps(lesson.to_dict(), allow_nan=False)
-    again = Lesson.from_dict(json.loads(told))
-    assert again == lesson
-    assert json.dumps(again.to_dict()) == told
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_survives_json(name, compute_lesson):
+    table = compute_lesson(name).to_dict()
+    assert json.loads(json.dumps(table, allow_nan=False)) == table
 
 
 @pytest.mark.parametrize("width", [32, 40, 80, 120])
-@pytest.mark.parametrize("name", CONTENTS)
-def test_a_lesson_fits_into_any_terminal(name, width, taught):
-    lesson = taught(name)
-    told = text(lesson, width)
-    lines = told.splitlines()
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_fits_any_terminal_width(name, width, compute_lesson):
+    lesson = compute_lesson(name)
+    lines = lesson_text(lesson, width).splitlines()
     assert max(map(cell_len, lines)) <= width
     assert lines[0].startswith(lesson.title[:10])
     assert sum(line.startswith(f"{number}  ") for number, line in enumerate_steps(lines)) == len(lesson.steps)
@@ -226,33 +222,33 @@ def enumerate_steps(lines):
         number += line.startswith(f"{number}  ")
 
 
-@pytest.mark.parametrize("name", CONTENTS)
-def test_plain_text_has_no_escape_sequences_and_colours_change_no_word(name, taught):
+@pytest.mark.parametrize("name", LESSONS)
+def test_plain_text_has_no_escape_sequences_and_colors_change_no_word(name, compute_lesson):
     from rich.text import Text
 
-    lesson = taught(name)
-    plain, coloured = text(lesson, 80), text(lesson, 80, "24-bit")
+    lesson = compute_lesson(name)
+    plain, colored = lesson_text(lesson, 80), lesson_text(lesson, 80, "24-bit")
     assert "\x1b" not in plain
-    assert "\x1b[" in coloured
+    assert "\x1b[" in colored
     if not any(value.look in ("weights", "arcs", "signed") for step in lesson.steps for value in step.results):
-        assert [line.rstrip() for line in Text.from_ansi(coloured).plain.splitlines()] == plain.splitlines()
+        assert [line.rstrip() for line in Text.from_ansi(colored).plain.splitlines()] == plain.splitlines()
 
 
-@pytest.mark.parametrize("name", CONTENTS)
-def test_every_step_says_what_it_is_made_of(name, taught):
-    for step in taught(name).steps:
+@pytest.mark.parametrize("name", LESSONS)
+def test_every_step_has_a_title_operands_and_results(name, compute_lesson):
+    for step in compute_lesson(name).steps:
         assert step.title and step.results
         assert step.operands, step.title
 
 
-def test_how_a_step_looks(taught):
-    assert text(taught("rnn"), 60, step=1) == (
+def test_layout_of_a_step(compute_lesson):
+    assert lesson_text(compute_lesson("rnn"), 60, step=1) == (
         "One cell of a recurrent network\n"
         "\n"
-        "1  What the memory brings\n"
-        "   The state of the step before goes through V. The\n"
-        "   lecture's V moves each number up by a place, the first to\n"
-        "   the end.\n"
+        "1  The recurrent part\n"
+        "   The previous hidden state is multiplied by V. The\n"
+        "   lecture's V moves each number up by one position, the\n"
+        "   first to the end.\n"
         "\n"
         "      V hₜ₋₁\n"
         "\n"
@@ -263,20 +259,24 @@ def test_how_a_step_looks(taught):
     )
 
 
-def test_two_heat_maps_stand_side_by_side_where_there_is_room(taught):
-    lesson = taught("evolution-of-attention")
-    assert sum("→ rnnsearch =" in line and "→ transformer =" in line for line in text(lesson, 100).splitlines()) == 1
-    assert not any("→ rnnsearch =" in line and "→ transformer =" in line for line in text(lesson, 60).splitlines())
+def test_two_heat_maps_are_side_by_side_where_there_is_room(compute_lesson):
+    lesson = compute_lesson("evolution-of-attention")
+
+    def shared_lines(width):
+        lines = lesson_text(lesson, width).splitlines()
+        return sum("→ rnnsearch =" in line and "→ transformer =" in line for line in lines)
+
+    assert (shared_lines(100), shared_lines(60)) == (1, 0)
 
 
 @pytest.mark.parametrize("word", ["\x1b[31mred", "a" * 300, "\u202eevil", "دانشجو", "学生"])
-def test_no_text_that_is_given_can_move_the_screen_or_break_a_line(word, taught):
+def test_no_input_text_can_emit_control_sequences_or_overflow_a_line(word, compute_lesson):
     for name, changes in (
         ("bidirectional", {"first": f"a {word} b", "second": f"a {word} c", "word": word}),
         ("padding", {"sentences": [f"{word} x", word, "a", "b"]}),
         ("embedding", {"text": word}),
         ("seq2seq", {"sentence": word}),
     ):
-        told = text(taught(name, **changes), 80)
-        assert "\x1b" not in told and "\u202e" not in told
-        assert max(map(cell_len, told.splitlines())) <= 80
+        output = lesson_text(compute_lesson(name, **changes), 80)
+        assert "\x1b" not in output and "\u202e" not in output
+        assert max(map(cell_len, output.splitlines())) <= 80

@@ -1,4 +1,4 @@
-"""The worked numbers of the line, as the lessons give them."""
+"""Known numbers of the lessons."""
 
 import math
 
@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 import regard
-from regard.lessons import CONTENTS, teach
+from regard.lessons import LESSONS, teach
 from regard.lessons.engine.lesson import Value
-from regard.lessons.engine.pictures import curves
-from regard.lessons.engine.terminal import text
+from regard.lessons.engine.pictures import curve_lines
+from regard.lessons.engine.terminal import lesson_text
 
 
 def close(*numbers):
     return pytest.approx(list(numbers), abs=5e-5)
 
 
-def test_the_rnn_cell_of_the_lecture(taught):
-    lesson = taught("rnn")
+def test_the_rnn_cell_of_the_lecture(compute_lesson):
+    lesson = compute_lesson("rnn")
     assert lesson.value("Vh").data == [0.0, 0.0, 1.0]
     assert lesson.value("Ux").data == [1.0, 0.0, -1.0]
     assert lesson.value("h_new").data == [1.0, 0.0, 0.0]
@@ -25,21 +25,23 @@ def test_the_rnn_cell_of_the_lecture(taught):
     assert lesson.value("parameters").data == 18
 
 
-def test_the_rnn_cell_with_tanh_and_with_another_input(taught):
-    assert number(taught, "rnn", "h_new", f="tanh") == close(0.7616, 0.0, 0.0)
-    assert number(taught, "rnn", "o", x=[2, 0]) == 2.0
+def test_the_rnn_cell_with_tanh_and_with_another_input(compute_lesson):
+    assert number(compute_lesson, "rnn", "h_new", f="tanh") == close(0.7616, 0.0, 0.0)
+    assert number(compute_lesson, "rnn", "o", x=[2, 0]) == 2.0
 
 
-def test_the_output_of_the_rnn_cell_has_a_bias_a_bend_and_as_many_numbers_as_w_has_rows(taught):
-    assert number(taught, "rnn", "o", b_o=[0.5]) == 1.5
-    assert number(taught, "rnn", "o", g="tanh") == pytest.approx(math.tanh(1))
+def test_the_output_of_the_rnn_cell_has_a_bias_an_activation_and_one_number_per_row_of_w(compute_lesson):
+    assert number(compute_lesson, "rnn", "o", b_o=[0.5]) == 1.5
+    assert number(compute_lesson, "rnn", "o", g="tanh") == pytest.approx(math.tanh(1))
     two = {"W": [[1, 0, -1], [0, 2, 0]], "b_o": [0, 1]}
-    assert number(taught, "rnn", "o", **two) == [1.0, 1.0]
-    assert number(taught, "rnn", "o", **two, g="softmax", x=[2, 0]) == close(1 / (1 + 1 / math.e), 1 / (1 + math.e))
+    assert number(compute_lesson, "rnn", "o", **two) == [1.0, 1.0]
+    assert number(compute_lesson, "rnn", "o", **two, g="softmax", x=[2, 0]) == close(
+        1 / (1 + 1 / math.e), 1 / (1 + math.e)
+    )
 
 
-def test_scaled_dot_product_attention_of_the_lecture(taught):
-    lesson = taught("attention")
+def test_scaled_dot_product_attention_of_the_lecture(compute_lesson):
+    lesson = compute_lesson("attention")
     assert lesson.value("q").data == [-1.0, 1.0, 0.0, 1.0]
     assert lesson.value("qk").data == [-1.0, 1.0, -1.0]
     assert lesson.value("weights").data == close(0.21194, 0.57612, 0.21194)
@@ -48,42 +50,42 @@ def test_scaled_dot_product_attention_of_the_lecture(taught):
     assert lesson.value("shares").data == pytest.approx([0.88, 0.12], abs=0.005)
 
 
-def test_king_minus_man_plus_woman_is_queen_exactly_on_paper_and_nearly_in_binary(taught):
-    lesson = taught("embedding")
+def test_king_minus_man_plus_woman_is_queen_exactly_on_paper_and_nearly_in_binary(compute_lesson):
+    lesson = compute_lesson("embedding")
     assert lesson.value("exact").data == [1.298, 1.422, -1.122, 0.244]
     assert lesson.value("sum").data == pytest.approx([1.298, 1.422, -1.122, 0.244], abs=1e-12)
     assert lesson.value("nearest").data == "queen"
 
 
-def test_slaughter_is_nine_bytes_and_am_is_one_hot(taught):
-    lesson = taught("embedding")
+def test_slaughter_is_nine_bytes_and_am_is_one_hot(compute_lesson):
+    lesson = compute_lesson("embedding")
     assert " ".join(lesson.value("bytes").data) == "73 6C 61 75 67 68 74 65 72"
     assert lesson.value("onehot").data == [0, 1, 0, 0, 0, 0]
 
 
-def test_the_loss_falls_from_the_untrained_to_the_trained_distribution(taught):
-    lesson = taught("embedding")
+def test_the_loss_falls_from_the_untrained_to_the_trained_distribution(compute_lesson):
+    lesson = compute_lesson("embedding")
     assert lesson.value("loss_untrained").data == pytest.approx(1.791759, abs=1e-6)  # log 6
     assert lesson.value("loss_trained").data == pytest.approx(0.116319, abs=1e-6)
 
 
-def test_the_four_proverbs_are_one_padded_batch(taught):
-    lesson = taught("padding")
+def test_the_four_proverbs_are_one_padded_batch(compute_lesson):
+    lesson = compute_lesson("padding")
     assert lesson.value("padded").data[3] == ["Que", "sera,", "sera", "<PAD>", "<PAD>"]
     assert lesson.value("lengths").data == [5, 5, 5, 3]
     assert lesson.value("mask").data[3] == [1, 1, 1, 0, 0]
     assert lesson.value("batch").data[3] == [18, 19, 20, 0, 0]
-    assert lesson.value("said").data[0] == ["<SOS>", *["Like", "a", "lamb", "to", "the", "slaughter"], "<EOS>"]
+    assert lesson.value("target_rows").data[0] == ["<SOS>", *["Like", "a", "lamb", "to", "the", "slaughter"], "<EOS>"]
 
 
-def test_a_padded_proverb_is_what_it_is_alone_unless_padding_is_read(taught):
-    lesson = taught("padding")
+def test_padding_changes_nothing_unless_it_is_read_as_words(compute_lesson):
+    lesson = compute_lesson("padding")
     assert max(lesson.value("differences").data) < 1e-12
     assert min(lesson.value("careless").data) > 1e-3
 
 
-def test_the_lstm_cell_by_its_gates(taught):
-    lesson = taught("lstm")
+def test_the_lstm_cell_by_its_gates(compute_lesson):
+    lesson = compute_lesson("lstm")
     assert lesson.value("i").data == close(0.952574, 0.047426)  # sigmoid of 6 - 3 and of -3
     assert lesson.value("f").data == close(0.982014, 0.982014)  # sigmoid of 4
     assert lesson.value("g").data == close(0.761594, 0.0)  # tanh of 1 and of 0
@@ -91,8 +93,8 @@ def test_the_lstm_cell_by_its_gates(taught):
     assert lesson.value("h_new").data == close(0.419336, -0.227509)
 
 
-def test_the_gru_differs_by_where_it_resets(taught):
-    lesson = taught("gru")
+def test_the_two_grus_differ_by_where_the_reset_gate_is_applied(compute_lesson):
+    lesson = compute_lesson("gru")
     assert lesson.value("r").data == close(0.731059, 0.268941)
     assert lesson.value("z").data == close(0.119203, 0.5)
     after, before = lesson.value("n").data, lesson.value("n_paper").data
@@ -100,72 +102,74 @@ def test_the_gru_differs_by_where_it_resets(taught):
     assert before == close(0.911764, -0.623713)  # tanh(1 + 2 r2) and tanh(-r1)
 
 
-def test_the_gradients_that_are_written_out_are_those_of_autograd(taught):
-    checks = taught("bptt").checks
+def test_the_written_out_gradients_equal_autograd(compute_lesson):
+    checks = compute_lesson("bptt").checks
     assert len(checks) == 4
     assert all(check.found < 1e-12 for check in checks)
 
 
-def test_bahdanaus_weights(taught):
-    assert number(taught, "bahdanau", "query") == [2.0, 0.0, 1.0]
-    assert number(taught, "bahdanau", "scores") == close(0.999329, 0.964028, -0.031027, 0.0)
-    assert number(taught, "bahdanau", "weights") == close(0.371703, 0.358810, 0.132653, 0.136834)
-    assert sum(number(taught, "bahdanau", "weights")) == pytest.approx(1.0)
+def test_bahdanaus_weights(compute_lesson):
+    assert number(compute_lesson, "bahdanau", "query") == [2.0, 0.0, 1.0]
+    assert number(compute_lesson, "bahdanau", "scores") == close(0.999329, 0.964028, -0.031027, 0.0)
+    assert number(compute_lesson, "bahdanau", "weights") == close(0.371703, 0.358810, 0.132653, 0.136834)
+    assert sum(number(compute_lesson, "bahdanau", "weights")) == pytest.approx(1.0)
 
 
-def test_luongs_scores(taught):
-    assert number(taught, "luong", "scores_dot") == [1.0, 0.5, -0.5, -1.0]
-    assert number(taught, "luong", "scores_general") == [1.0, 1.5, 0.5, -3.0]
-    assert number(taught, "luong", "scores_concat") == close(1.426145, 1.666742, 0.905148, -0.143554)
-    assert number(taught, "luong", "scores_cosine") == close(0.894427, 0.447214, -0.316228, -0.447214)
+def test_luongs_scores(compute_lesson):
+    assert number(compute_lesson, "luong", "scores_dot") == [1.0, 0.5, -0.5, -1.0]
+    assert number(compute_lesson, "luong", "scores_general") == [1.0, 1.5, 0.5, -3.0]
+    assert number(compute_lesson, "luong", "scores_concat") == close(1.426145, 1.666742, 0.905148, -0.143554)
+    assert number(compute_lesson, "luong", "scores_cosine") == close(0.894427, 0.447214, -0.316228, -0.447214)
 
 
-def test_a_gradient_fades_like_a_power_of_the_spectral_radius(taught):
-    lesson = taught("gradients")
+def test_a_gradient_fades_like_a_power_of_the_spectral_radius(compute_lesson):
+    lesson = compute_lesson("gradients")
     assert lesson.value("fading").data[10] == pytest.approx(0.9**10)
     assert lesson.value("fates").data == ["fades", "fades", "grows", "grows"]
     rates = lesson.value("by_bias_rates").data
     assert rates[0] < rates[1] < rates[2] < 1
 
 
-def test_at_a_radius_of_1_a_gradient_stays_and_is_drawn_level(taught):
-    lesson = taught("gradients", radius=1, radii=[1, 1.005, 0.9, 1.1])
+def test_at_a_radius_of_1_a_gradient_stays_and_is_drawn_as_a_level_curve(compute_lesson):
+    lesson = compute_lesson("gradients", radius=1, radii=[1, 1.005, 0.9, 1.1])
     assert lesson.value("fading").data == pytest.approx([1.0] * 24)
     assert lesson.value("fates").data == ["stays", "stays", "fades", "grows"]
-    (drawn,) = [line for line in text(lesson, 100, step=2).splitlines() if "1.0e+00 " in line and "axis" not in line]
-    bars = drawn.split()[1]
+    (curve,) = [
+        line for line in lesson_text(lesson, 100, step=2).splitlines() if "1.0e+00 " in line and "axis" not in line
+    ]
+    bars = curve.split()[1]
     assert len(bars) == 24 and set(bars) == {"█"}
 
 
 @pytest.mark.parametrize(("numbers", "level"), [([1.0, 1.0 + 1e-15], True), ([3.0, 4.0], False), ([1.0, 9.0], False)])
 def test_a_logarithmic_axis_spans_a_factor_of_two_at_least(numbers, level):
-    bars, axis = (line.plain for line in curves(Value("g", [*numbers, numbers[0]], ("step",), look="log"), 80))
+    bars, axis = (line.plain for line in curve_lines(Value("g", [*numbers, numbers[0]], ("step",), look="log"), 80))
     low, high = (float(number) for number in axis.rpartition("from ")[2].split(" to "))
     assert high / low >= 1.95 and low <= numbers[0] * 1.05 and high >= numbers[1] * 0.95
     assert (len(set(bars.split()[1])) == 1) == level
 
 
-def test_a_word_has_the_same_state_from_the_left_and_another_from_the_right(taught):
-    lesson = taught("bidirectional")
+def test_the_left_to_right_state_of_a_word_is_the_same_and_the_right_to_left_state_differs(compute_lesson):
+    lesson = compute_lesson("bidirectional")
     assert lesson.value("from_left").data == 0.0
     assert lesson.value("from_right").data > 1e-3
 
 
-def test_each_word_of_seq2seq_comes_with_the_state_that_it_was_said_by(taught):
-    lesson = taught("seq2seq")
+def test_each_word_of_seq2seq_is_shown_with_the_decoder_state_that_predicted_it(compute_lesson):
+    lesson = compute_lesson("seq2seq")
     states = [lesson.value(f"s_{t}").data for t in range(1, 8)]
     assert all(len(state) == 12 for state in states) and len({tuple(state) for state in states}) == 7
     assert [check.holds for check in lesson.checks if check.about.startswith("softmax(W s)")] == [True]
 
 
-def test_what_truncation_loses_is_not_called_a_loss(taught):
-    lost = taught("bptt").value("lost")
+def test_what_truncation_loses_is_not_called_a_loss(compute_lesson):
+    lost = compute_lesson("bptt").value("lost")
     assert lost.data == pytest.approx(0.2155, abs=5e-5) and "loss" not in lost.sign
 
 
-def test_seq2seq_says_the_proverb_until_eos_and_something_else_without_its_context(taught):
-    assert number(taught, "seq2seq", "said") == ["Like", "a", "lamb", "to", "the", "slaughter", "<EOS>"]
-    assert number(taught, "seq2seq", "said", sentence="Que sera, sera") == [
+def test_seq2seq_generates_the_proverb_until_eos_and_ignores_the_source_without_its_context(compute_lesson):
+    assert number(compute_lesson, "seq2seq", "output") == ["Like", "a", "lamb", "to", "the", "slaughter", "<EOS>"]
+    assert number(compute_lesson, "seq2seq", "output", sentence="Que sera, sera") == [
         "Whatever",
         "will",
         "be,",
@@ -173,27 +177,27 @@ def test_seq2seq_says_the_proverb_until_eos_and_something_else_without_its_conte
         "be",
         "<EOS>",
     ]
-    assert number(taught, "seq2seq", "said", limit=2) == ["Like", "a"]
-    lost = {
-        tuple(number(taught, "seq2seq", "said", sentence=s, scale=0))
+    assert number(compute_lesson, "seq2seq", "output", limit=2) == ["Like", "a"]
+    outputs = {
+        tuple(number(compute_lesson, "seq2seq", "output", sentence=s, scale=0))
         for s in ("Que sera, sera", "Donde hay humo, hay fuego")
     }
-    assert len(lost) == 1  # nothing else than the context tells one sentence from another
+    assert len(outputs) == 1  # only the context depends on the source
 
 
-def number(taught, name, value, **changes):
-    return taught(name, **changes).value(value).data
+def number(compute_lesson, name, value, **changes):
+    return compute_lesson(name, **changes).value(value).data
 
 
-@pytest.mark.parametrize("name", CONTENTS)
-def test_every_check_holds_with_the_numbers_of_the_lecture(name, taught):
-    lesson = taught(name)
+@pytest.mark.parametrize("name", LESSONS)
+def test_every_check_holds_with_the_numbers_of_the_lecture(name, compute_lesson):
+    lesson = compute_lesson(name)
     assert lesson.checks
     assert [check for check in lesson.checks if not check.holds] == []
 
 
-def test_thinking_machines_through_eight_heads_and_one_more_matrix(taught):
-    lesson = taught("eight-heads")
+def test_eight_heads_and_the_output_projection(compute_lesson):
+    lesson = compute_lesson("eight-heads")
     assert lesson.value("shares").data == pytest.approx([0.88, 0.12], abs=0.005)
     X, WQ, WK, WV, WO = (np.array(lesson.value(name).data) for name in ("X", "WQ", "WK", "WV", "WO"))
     found = []
@@ -206,106 +210,92 @@ def test_thinking_machines_through_eight_heads_and_one_more_matrix(taught):
     np.testing.assert_allclose(lesson.value("Z").data, np.concatenate(found, 1) @ WO.T, atol=1e-12)
 
 
-def test_heads_share_the_same_rows_out_in_another_way(taught):
-    assert number(taught, "eight-heads", "size", heads=4) == [2, 4]
-    assert len(number(taught, "eight-heads", "A", heads=4)) == 8
-    assert number(taught, "eight-heads", "Z", heads=4) != number(taught, "eight-heads", "Z")
+def test_another_number_of_heads_splits_the_same_rows(compute_lesson):
+    assert number(compute_lesson, "eight-heads", "size", heads=4) == [2, 4]
+    assert len(number(compute_lesson, "eight-heads", "A", heads=4)) == 8
+    assert number(compute_lesson, "eight-heads", "Z", heads=4) != number(compute_lesson, "eight-heads", "Z")
 
 
-def test_a_masked_word_sees_no_later_one_and_a_crossing_one_sees_all(taught):
-    lesson = taught("kinds-of-attention")
-    masked, crossed = (np.array(lesson.value(name).data) for name in ("A_masked", "A_cross"))
+def test_masked_attention_has_no_weight_on_later_words_and_cross_attention_has_weight_on_all(compute_lesson):
+    lesson = compute_lesson("kinds-of-attention")
+    masked, cross = (np.array(lesson.value(name).data) for name in ("A_masked", "A_cross"))
     assert (masked[np.triu_indices(4, 1)] == 0).all() and (masked[np.tril_indices(4)] > 0).all()
-    assert crossed.shape == (4, 3) and (crossed > 0).all()
-    np.testing.assert_allclose(crossed.sum(1), 1)
+    assert cross.shape == (4, 3) and (cross > 0).all()
+    np.testing.assert_allclose(cross.sum(1), 1)
     assert max(lesson.value("moved_masked").data[:-1]) == 0 < min(lesson.value("moved_self").data)
 
 
-def test_positions_are_the_papers_and_bring_order_in(taught):
-    lesson = taught("positions")
-    wanted = [
+def test_positions_are_those_of_the_paper_and_make_attention_depend_on_order(compute_lesson):
+    lesson = compute_lesson("positions")
+    expected = [
         [(math.sin, math.cos)[i % 2](place / 10_000 ** (2 * (i // 2) / 32)) for i in range(32)] for place in range(60)
     ]
-    np.testing.assert_allclose(lesson.value("picture").data, wanted, atol=1e-5)
+    np.testing.assert_allclose(lesson.value("picture").data, expected, atol=1e-5)
     assert lesson.value("bits").data[10] == ["1", "0", "1", "0"]
     assert lesson.value("apart_without").data < 1e-12
     assert min(lesson.value("apart_added").data, lesson.value("apart_beside").data) > 0.1
 
 
-def test_noams_peaks_and_one_step_on_the_way_up(taught):
-    lesson = taught("noam")
+def test_noams_peaks_and_one_step_on_the_way_up(compute_lesson):
+    lesson = compute_lesson("noam")
     assert lesson.value("peak").data == pytest.approx(6.99e-4, abs=5e-7)
     assert lesson.value("base_and_big").data == pytest.approx([6.99e-4, 4.94e-4], abs=5e-7)
     assert lesson.value("rate").data == pytest.approx(lesson.value("peak").data / 4)  # a quarter of the way
     assert max(lesson.value("curve").data) <= lesson.value("peak").data
 
 
-def test_a_smooth_target_leaves_a_share_for_each_word_but_the_filling(taught):
-    lesson = taught("label-smoothing")
+def test_a_smoothed_target_gives_probability_to_each_word_but_padding(compute_lesson):
+    lesson = compute_lesson("label-smoothing")
     assert lesson.value("soft").data == close(0, 1 / 60, 0.9 + 1 / 60, 1 / 60, 1 / 60, 1 / 60, 1 / 60)
     scores, target = np.array([0, 0, 4, 1, -1, 0, 0.5]), np.array(lesson.value("soft").data)
-    surprises = np.log(np.exp(scores).sum()) - scores
-    assert lesson.value("loss_hard").data == pytest.approx(surprises[2])
-    assert lesson.value("loss_soft").data == pytest.approx((target * surprises).sum())
+    nll = np.log(np.exp(scores).sum()) - scores
+    assert lesson.value("loss_hard").data == pytest.approx(nll[2])
+    assert lesson.value("loss_soft").data == pytest.approx((target * nll).sum())
     assert sum(lesson.value("slope_soft").data) == pytest.approx(0, abs=1e-12)
     hard, soft = lesson.value("losses").data
     assert hard == sorted(hard, reverse=True)
     assert min(soft) < soft[-1] and min(soft) == pytest.approx(lesson.value("least").data, abs=1e-3)
 
 
-def test_a_loss_falls_from_knowing_nothing_to_knowing_a_sentence(taught):
-    lesson = taught("training")
-    assert lesson.value("wanted").data[1] == [0, 1, 0, 0, 0, 0]
+def test_training_reduces_the_loss_until_the_sentence_is_learned(compute_lesson):
+    lesson = compute_lesson("training")
+    assert lesson.value("targets").data[1] == [0, 1, 0, 0, 0, 0]
     assert lesson.value("loss_before").data > 1.5
     assert lesson.value("loss_after").data < 0.05
-    assert lesson.value("said").data == ["i", "am", "a", "student", "<eos>"]
+    assert lesson.value("predicted").data == ["i", "am", "a", "student", "<eos>"]
     for name in ("before", "after"):
         assert np.array(lesson.value(name).data).sum(1) == pytest.approx(1)
 
 
-def test_the_largest_rate_still_gives_numbers(taught):
-    losses = number(taught, "training", "losses", rate=1.0, steps=40)
+def test_the_largest_learning_rate_gives_finite_losses(compute_lesson):
+    losses = number(compute_lesson, "training", "losses", rate=1.0, steps=40)
     assert np.isfinite(losses).all()
 
 
-def test_a_beam_of_one_is_greedy_and_a_wider_one_is_never_less_likely(taught):
-    one, four = taught("beam-search", beam=1, limit=4), taught("beam-search", limit=4)
+def test_a_beam_of_one_is_greedy_and_a_wider_one_is_never_less_likely(compute_lesson):
+    one, four = compute_lesson("beam-search", beam=1, limit=4), compute_lesson("beam-search", limit=4)
     assert one.value("answer").data == one.value("greedy").data
-    kept = [name for name in range(1, 5) if f"kept_{name}" in {v.name for s in four.steps for v in s.results}]
-    assert all(len(four.value(f"kept_{t}").data) <= 8 for t in kept)
+    steps = [name for name in range(1, 5) if f"kept_{name}" in {v.name for s in four.steps for v in s.results}]
+    assert all(len(four.value(f"kept_{t}").data) <= 8 for t in steps)
     rows = four.value("beam_tree").data
     assert all(parent == "" or int(parent) < i for i, (parent, *_) in enumerate(rows))
 
 
-def test_a_blinded_word_is_blind_in_the_row_that_was_asked_for(taught):
-    lesson = taught("it")
+def test_the_row_of_the_word_is_shown_and_isolating_it_changes_the_log_probability(compute_lesson):
+    lesson = compute_lesson("it")
     assert (
         lesson.value("row_first").data
         == lesson.value("A_first").data[lesson.value("A_first").labels["query"].index("it")]
     )
-    assert lesson.value("likely_first").data != lesson.value("unlikely_first").data
-    assert lesson.value("tried").data == 140
-
-
-@pytest.fixture(scope="module")
-def learnt(tmp_path_factory):
-    """The small models, trained as they are at the first use."""
-    from regard.lessons.engine import cached_models
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("REGARD_CACHE", str(tmp_path_factory.mktemp("cache")))
-        kinds = list(cached_models.SETTINGS)
-        assert cached_models.missing(kinds) == kinds
-        cached_models.trained(kinds)
-        assert cached_models.missing(kinds) == []
-        yield dict(cached_models.places())
+    assert lesson.value("log_p_first").data != lesson.value("masked_log_p_first").data
+    assert lesson.value("sentences").data == 140
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("learnt")
-def test_the_small_models_look_at_the_right_words(learnt):
+def test_the_cached_models_attend_to_the_right_words(train_cached):
+    train_cached("rnnsearch", "transformer")
     lesson = teach("evolution-of-attention")
-    assert [lesson.value(f"said_{n}").data.lower() for n in (1, 2)] == ["i am a student"] * 2
+    assert [lesson.value(f"output_{n}").data.lower() for n in (1, 2)] == ["i am a student"] * 2
     for n in (1, 2):
         weights = lesson.value(f"weights_{n}")
         student = weights.data[[word.strip() for word in weights.labels["target"]].index("student")]
@@ -313,20 +303,21 @@ def test_the_small_models_look_at_the_right_words(learnt):
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("learnt")
-def test_what_is_played_step_by_step_is_what_the_model_says(learnt):
-    model = regard.load(learnt["transformer"])
+def test_lessons_give_the_translations_of_the_model(train_cached):
+    model = regard.load(train_cached("transformer")["transformer"])
     for sentence in ("je suis étudiant", "elle mange une pomme"):
-        assert teach("transformer", {"sentence": sentence}).value("said").data == model.translate(sentence, beam=1)
+        assert teach("transformer", {"sentence": sentence}).value("output").data == model.translate(sentence, beam=1)
         found = teach("beam-search", {"sentence": sentence})
         assert found.value("answer").data == model.translate(sentence, beam=4)
-        assert found.value("answer_score").data == pytest.approx(model.translate(sentence, beam=4, nbest=1)[0][0].score)
+        assert found.value("answer_score").data == pytest.approx(
+            model.translate(sentence, beam=4, n_best=1)[0][0].score
+        )
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("learnt")
-def test_one_word_decides_between_il_and_elle_on_sentences_never_seen(learnt):
+def test_one_word_decides_between_il_and_elle_on_held_out_sentences(train_cached):
+    train_cached("pronoun")
     lesson = teach("it")
-    assert " il est trop fatigué" in lesson.value("said_first").data
-    assert " elle est trop large" in lesson.value("said_second").data
+    assert " il est trop fatigué" in lesson.value("output_first").data
+    assert " elle est trop large" in lesson.value("output_second").data
     assert lesson.value("right").data > 0.9

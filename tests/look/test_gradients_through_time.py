@@ -11,21 +11,22 @@ import torch
 from torch import nn
 
 import zoo
+from helpers import check_refused
 from regard.errors import ConfigError, DataError
-from regard.look import Decay, DecayView, GradientsView, Reading, gradients_through_time
-from regard.look.decay import thinned
-from regard.models.base import Decoder, EncoderDecoder, Nothing, State
+from regard.look import DecayView, GradientDecay, GradientsView, TeacherForcedPass, gradients_through_time
+from regard.look.decay import thin_distances
+from regard.models.base import Decoder, EmptyEncoder, EncoderDecoder, State
 from regard.sequence import Padded, Tokens
 from regard.spaces import Gaussian, Values
-from regard.trace import gradients, record, row_gradients, scene, tap
+from regard.trace import gradient_norms, record, row_gradient_norms, tap, trace_context
 
 SVG = "{http://www.w3.org/2000/svg}"
-TARGET = Tokens.of([[2, 4, 5, 6, 7, 4, 3]])
-SOURCE = Tokens.of([[4, 5, 6, 7, 5]])
+TARGET = Tokens.pad([[2, 4, 5, 6, 7, 4, 3]])
+SOURCE = Tokens.pad([[4, 5, 6, 7, 5]])
 
 
 def source_of(name):
-    return SOURCE if zoo.ZOO[name].source().data.shape[1] else zoo.nothing(1)
+    return SOURCE if zoo.ZOO[name].source().data.shape[1] else zoo.empty_source(1)
 
 
 class Linear(Decoder):
@@ -37,13 +38,13 @@ class Linear(Decoder):
         self.readout = nn.Linear(len(vector), 1, bias=False).double()
         self.readout.weight.data = vector[None]
 
-    def start(self, memory, room):
+    def start(self, memory, max_tokens):
         return State(memory.states, Padded(self.weight.new_zeros(len(memory), len(self.weight)), torch.ones(1)))
 
     def forward(self, tokens, state):
         hidden, seen = state.hypothesis.data, []
         for t in range(tokens.data.shape[1]):
-            with scene(position=t):
+            with trace_context(position=t):
                 hidden = tap(self, "hidden", hidden @ self.weight.T + tokens.data[:, t], "batch width")
             seen.append(hidden)
         return torch.stack(seen, 1), state
@@ -53,7 +54,7 @@ def linear(width=4, radius=0.7, seed=0):
     torch.manual_seed(seed)
     matrix = torch.randn(width, width, dtype=torch.double)
     matrix *= radius / torch.linalg.eigvals(matrix).abs().max()
-    return EncoderDecoder(Nothing(), Linear(matrix, torch.randn(width, dtype=torch.double)))
+    return EncoderDecoder(EmptyEncoder(), Linear(matrix, torch.randn(width, dtype=torch.double)))
 
 
 def test_a_linear_rnn_has_the_gradients_of_the_closed_form():
@@ -65,10 +66,10 @@ def test_a_linear_rnn_has_the_gradients_of_the_closed_form():
     class First(Values):
         """The squared error of the first number alone."""
 
-        def surprise(self, out, wanted):
-            return (out[:, 0] - wanted[:, 0]).square().sum()
+        def nll(self, out, target):
+            return (out[:, 0] - target[:, 0]).square().sum()
 
-    view = gradients_through_time(model, zoo.nothing(1), one, First(space.features))
+    view = gradients_through_time(model, zoo.empty_source(1), one, First(space.features))
     matrix, vector = model.decoder.weight.detach(), model.readout.weight[0].detach()
     hidden, expected = torch.zeros(4, dtype=torch.double), np.zeros((8, 8))
     for t in range(8):
@@ -83,17 +84,21 @@ def test_a_linear_rnn_has_the_gradients_of_the_closed_form():
 
 def test_a_scalar_linear_rnn_decays_by_its_own_weight():
     model = EncoderDecoder(
-        Nothing(), Linear(torch.full((1, 1), 0.6, dtype=torch.double), torch.ones(1, dtype=torch.double))
+        EmptyEncoder(), Linear(torch.full((1, 1), 0.6, dtype=torch.double), torch.ones(1, dtype=torch.double))
     )
     values = torch.randn(1, 12, 1, dtype=torch.double)
-    view = gradients_through_time(model, zoo.nothing(1), Tokens(values, torch.tensor([12]), ragged=False), Values(1))
+    view = gradients_through_time(
+        model, zoo.empty_source(1), Tokens(values, torch.tensor([12]), ragged=False), Values(1)
+    )
     rows = view.norms / np.diag(view.norms)[:, None]  # each loss has a slope of its own
-    np.testing.assert_allclose(Decay.of("w", rows, view.distances).norms, [0.6**d for d in range(11)], rtol=1e-10)
-    assert Decay.of("w", rows, view.distances).rate == pytest.approx(0.6)
+    np.testing.assert_allclose(
+        GradientDecay.from_norms("w", rows, view.distances).norms, [0.6**d for d in range(11)], rtol=1e-10
+    )
+    assert GradientDecay.from_norms("w", rows, view.distances).rate == pytest.approx(0.6)
 
 
 def by_hand(cell, model, ids):
-    """The layer's equations once more, each state a leaf of the graph that goes on from it."""
+    """The layer's equations once more, each state a leaf of the graph after it."""
     layer = model.decoder.stack.layers[0].rnn
     weights = [layer.weight_ih_l0, layer.weight_hh_l0, layer.bias_ih_l0, layer.bias_hh_l0]
     x = model.decoder.embed(torch.tensor(ids[:-1]))
@@ -119,7 +124,7 @@ def by_hand(cell, model, ids):
 def test_a_language_model_has_the_gradients_of_a_loop_written_by_hand(cell):
     model = zoo._rnnlm(cell=cell, layers=1).build(zoo.words, zoo.words).double().eval()
     ids = TARGET.data[0].tolist()
-    view = gradients_through_time(model, zoo.nothing(1), TARGET, zoo.words)
+    view = gradients_through_time(model, zoo.empty_source(1), TARGET, zoo.words)
     np.testing.assert_allclose(view.norms, by_hand(cell, model, ids), rtol=1e-9, atol=1e-15)
 
 
@@ -133,7 +138,7 @@ def test_no_loss_depends_on_the_future_and_each_on_the_past(name):
 
 
 @pytest.mark.parametrize("name", [name for name, animal in zoo.ZOO.items() if animal.source().data.shape[1]])
-def test_the_sources_states_are_reached_from_every_loss(name):
+def test_every_loss_depends_on_the_source_states(name):
     model = zoo.build(name)
     try:
         view = gradients_through_time(model, SOURCE, TARGET, zoo.words, "encoder.*")
@@ -144,15 +149,15 @@ def test_the_sources_states_are_reached_from_every_loss(name):
 
 
 @pytest.mark.parametrize("name", ["transformer", "gpt", "seq2seq", "rnnsearch"])
-def test_a_norm_says_how_far_a_loss_moves(name):
+def test_a_norm_is_the_largest_directional_derivative_of_the_loss(name):
     """The largest change of L_t for a small step of h_s is the step times the norm."""
     model = zoo.build(name).double()
     view = gradients_through_time(model, source_of(name), TARGET, zoo.words)
-    read, wanted, _ = TARGET.shifted()
+    read, target, _ = TARGET.shift()
     t, s = 4, 2
     with torch.enable_grad(), record(model, gradients=True) as trace:
         out = model.readout(model(source_of(name), read))
-        loss = zoo.words.surprise(out[:, t], wanted[:, t])
+        loss = zoo.words.nll(out[:, t], target[:, t])
     records = [r for r in trace.records if r.name == view.name]
     whole = "position" in records[0].axes
     (gradient,) = torch.autograd.grad(loss, [records[0].data if whole else records[s].data])
@@ -170,7 +175,7 @@ def test_a_norm_says_how_far_a_loss_moves(name):
 
     with torch.no_grad(), record(model, replace={view.name: moved}):
         out = model.readout(model(source_of(name), read))
-        after = zoo.words.surprise(out[:, t], wanted[:, t])
+        after = zoo.words.nll(out[:, t], target[:, t])
     assert float(after - loss.detach()) / 1e-5 == pytest.approx(view.norms[t, s], rel=1e-3)
 
 
@@ -182,13 +187,13 @@ def test_a_model_whose_weights_are_frozen_has_the_same_gradients():
         np.testing.assert_allclose(frozen.norms, free.norms, rtol=1e-6)
 
 
-def test_gradients_are_found_where_nobody_asks_for_any():
+def test_gradients_are_computed_inside_no_grad():
     with torch.no_grad():
-        view = gradients_through_time(zoo.build("gpt"), zoo.nothing(1), TARGET, zoo.words)
+        view = gradients_through_time(zoo.build("gpt"), zoo.empty_source(1), TARGET, zoo.words)
     assert view.norms[5, 0] > 0
 
 
-def test_a_transformers_states_are_its_stream_before_the_first_layer_unless_told():
+def test_a_transformers_default_states_are_the_stream_before_the_first_layer():
     model = zoo.build("transformer")
     lowest = gradients_through_time(model, SOURCE, TARGET, zoo.words)
     highest = gradients_through_time(model, SOURCE, TARGET, zoo.words, layer=1)
@@ -197,31 +202,31 @@ def test_a_transformers_states_are_its_stream_before_the_first_layer_unless_told
     assert not highest.norms[~np.eye(6, dtype=bool)].any() and (np.diag(highest.norms) > 0).all()
 
 
-def test_the_cell_of_an_lstm_can_be_asked_for():
-    view = gradients_through_time(zoo.build("rnnlm"), zoo.nothing(1), TARGET, zoo.words, "cell")
+def test_the_cell_of_an_lstm_can_be_selected():
+    view = gradients_through_time(zoo.build("rnnlm"), zoo.empty_source(1), TARGET, zoo.words, "cell")
     assert view.name == "decoder.stack.layers.0.cell" and (view.norms[np.tril_indices(6)] > 0).all()
 
 
-def test_a_kind_that_both_sides_have_is_the_decoders():
+def test_a_kind_of_both_sides_selects_the_decoders():
     view = gradients_through_time(zoo.build("seq2seq"), SOURCE, TARGET, zoo.words, "cell")
     assert (view.name, view.side, view.norms.shape) == ("decoder.stack.layers.0.cell", "target", (6, 6))
 
 
 @pytest.mark.parametrize("name", ["seq2seq", "seq2seq-gru", "rnnsearch", "luong", "gnmt"])
-def test_every_loss_depends_on_what_the_decoder_begins_from(name):
+def test_every_loss_depends_on_the_decoders_initial_state(name):
     view = gradients_through_time(
-        zoo.build(name), SOURCE, TARGET, zoo.words, "start", words={"target": [list("abcdefg")]}
+        zoo.build(name), SOURCE, TARGET, zoo.words, "start", tokens={"target": [list("abcdefg")]}
     )
     assert view.columns == ["(start)"] and view.norms.shape == (6, 1) and (view.norms > 0).all()
     assert view.distances[:, 0].tolist() == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_source_that_is_read_backwards_stands_under_its_words():
+def test_states_of_a_reversed_source_align_with_its_tokens():
     model = zoo._seq2seq(layers=1, reverse=True).build(zoo.words, zoo.words).eval()
     turned = zoo._seq2seq(layers=1, reverse=False).build(zoo.words, zoo.words).eval()
     turned.load_state_dict(model.state_dict())
     one = gradients_through_time(model, SOURCE, TARGET, zoo.words, "encoder.*")
-    other = gradients_through_time(turned, Tokens.of([[5, 7, 6, 5, 4]]), TARGET, zoo.words, "encoder.*")
+    other = gradients_through_time(turned, Tokens.pad([[5, 7, 6, 5, 4]]), TARGET, zoo.words, "encoder.*")
     np.testing.assert_allclose(one.norms, other.norms[:, ::-1], rtol=1e-5)
     np.testing.assert_array_equal(one.distances[0], [1, 2, 3, 4, 5])
     np.testing.assert_array_equal(other.distances[0], [5, 4, 3, 2, 1])
@@ -230,32 +235,32 @@ def test_a_source_that_is_read_backwards_stands_under_its_words():
 def test_rows_of_a_batch_are_a_geometric_mean():
     model = zoo.build("gpt")
     targets = [[2, 4, 5, 6, 3], [2, 7, 7, 4, 3]]
-    each = [gradients_through_time(model, zoo.nothing(1), Tokens.of([t]), zoo.words).norms for t in targets]
-    both = gradients_through_time(model, zoo.nothing(2), Tokens.of(targets), zoo.words).norms
+    each = [gradients_through_time(model, zoo.empty_source(1), Tokens.pad([t]), zoo.words).norms for t in targets]
+    both = gradients_through_time(model, zoo.empty_source(2), Tokens.pad(targets), zoo.words).norms
     lower = np.tril_indices(4)
     np.testing.assert_allclose(both[lower], np.sqrt(each[0] * each[1])[lower], rtol=1e-4)
 
 
-def test_row_gradients_are_what_gradients_are_made_of():
+def test_gradient_norms_combine_row_gradient_norms():
     h = torch.randn(3, 4, 5, requires_grad=True)
     losses = torch.stack([(h[:, : t + 1] ** 2).sum() for t in range(4)])
     with record(module := nn.Identity(), gradients=True) as trace:
         tap(module, "hidden", h, "batch position width")
-    rows = row_gradients(losses, trace.records)
+    rows = row_gradient_norms(losses, trace.records)
     assert rows.shape == (4, 3, 4)
     torch.testing.assert_close(rows[3], (2 * h).norm(dim=2).detach())
-    torch.testing.assert_close(gradients(losses, trace.records), rows.norm(dim=1))
+    torch.testing.assert_close(gradient_norms(losses, trace.records), rows.norm(dim=1))
 
 
 def test_series_of_numbers_have_gradients_too():
-    series = zoo.alone(zoo.SERIES, 0)
-    view = gradients_through_time(zoo.build("rnnlm-gaussian"), zoo.nothing(1), series, Gaussian(2))
+    series = zoo.single_row(zoo.SERIES, 0)
+    view = gradients_through_time(zoo.build("rnnlm-gaussian"), zoo.empty_source(1), series, Gaussian(2))
     assert view.norms.shape == (4, 4) and (view.norms[np.tril_indices(4)] > 0).all()
 
 
-def test_words_are_those_that_were_wanted_and_read():
+def test_labels_are_target_and_input_tokens():
     words = {"source": [list("abcde")], "target": [["<SOS>", *"uvwxy", "<EOS>"]]}
-    reading = Reading(SOURCE, TARGET, zoo.words, words)
+    reading = TeacherForcedPass(SOURCE, TARGET, zoo.words, words)
     view = reading.gradients(zoo.build("transformer"))
     assert view.rows == [*"uvwxy", "<EOS>"] and view.columns == ["<SOS>", *"uvwxy"]
     assert reading.gradients(zoo.build("transformer"), "encoder.*").columns == list("abcde")
@@ -271,19 +276,19 @@ def test_the_decay_is_the_mean_log_of_the_pairs_of_a_distance():
 
 
 def test_a_rate_needs_two_distances():
-    assert math.isnan(Decay("a", (0, 1), (1.0, 0.5), (1, 1)).rate)
-    assert Decay("a", (0, 1), (1.0, 0.5), (1, 1)).told() == "a: from 1.000 at 0 to 0.5000 at 1 steps"
-    assert Decay.of("a", np.zeros((2, 2)), np.zeros((2, 2), int)).told() == "a: no gradient at all"
-    assert Decay("a", (0, 1), (1.0, 0.5), (1, 1)).to_dict()["rate"] is None
+    assert math.isnan(GradientDecay("a", (0, 1), (1.0, 0.5), (1, 1)).rate)
+    assert GradientDecay("a", (0, 1), (1.0, 0.5), (1, 1)).summary() == "a: from 1.000 at 0 to 0.5000 at 1 steps"
+    assert GradientDecay.from_norms("a", np.zeros((2, 2)), np.zeros((2, 2), int)).summary() == "a: no gradient at all"
+    assert GradientDecay("a", (0, 1), (1.0, 0.5), (1, 1)).to_dict()["rate"] is None
 
 
-def test_the_picture_tells_norms_in_powers_of_ten():
+def test_norms_are_drawn_in_powers_of_ten():
     view = GradientsView("h", np.array([[1.0, 0.0], [1e-5, 0.1]]), ["a", "b"], ["x", "y"])
     root = ElementTree.fromstring(view.svg())
-    told = [g.find(f"{SVG}title").text for g in root.iter(f"{SVG}g")]
-    assert told == ["a → x: 1", "a → y: 0", "b → x: 1e-05", "b → y: 0.1"]
-    shown = [t.text for t in root.iter(f"{SVG}text") if "rg-number" in t.get("class")]
-    assert shown == ["1e+0", "0", "1e-5", "1e-1"]
+    titles = [g.find(f"{SVG}title").text for g in root.iter(f"{SVG}g")]
+    assert titles == ["a → x: 1", "a → y: 0", "b → x: 1e-05", "b → y: 0.1"]
+    labels = [t.text for t in root.iter(f"{SVG}text") if "rg-number" in t.get("class")]
+    assert labels == ["1e+0", "0", "1e-5", "1e-1"]
     text = view.text(60, "none")
     assert "b    1e-5 ▓▓1e-1" in text and text.splitlines()[-1].startswith("h: from 0.3162 at 0")
     json.dumps(view.to_dict(), allow_nan=False)
@@ -291,21 +296,21 @@ def test_the_picture_tells_norms_in_powers_of_ten():
 
 def test_no_gradient_is_a_dot_where_numbers_are_powers_of_ten():
     words = [f"w{i}" for i in range(14)]
-    drawn = GradientsView("h", np.tril(np.ones((14, 14))), words, words).text(90, "none")
-    assert "as powers of ten" in drawn
-    assert drawn.splitlines()[4].split()[0] == "w0" and drawn.splitlines()[4].count("·") == 13
+    text = GradientsView("h", np.tril(np.ones((14, 14))), words, words).text(90, "none")
+    assert "as powers of ten" in text
+    assert text.splitlines()[4].split()[0] == "w0" and text.splitlines()[4].count("·") == 13
 
 
-def test_what_is_wanted_of_all_models_is_told_in_the_terminal_and_in_the_picture():
-    view = DecayView((Decay("rnn", (0, 1), (1.0, 0.5), (2, 1)),), wanted="I am a student.")
-    assert "wanted of all: I am a student." in view.text(60, "none").splitlines()
-    assert "; wanted of all: I am a student.<" in view.svg() and view.to_dict()["wanted"] == "I am a student."
+def test_the_common_target_is_in_the_text_and_in_the_chart():
+    view = DecayView((GradientDecay("rnn", (0, 1), (1.0, 0.5), (2, 1)),), target="I am a student.")
+    assert "common target: I am a student." in view.text(60, "none").splitlines()
+    assert "; common target: I am a student.<" in view.svg() and view.to_dict()["target"] == "I am a student."
 
 
-def test_curves_of_several_models_are_one_picture_and_one_table():
+def test_curves_of_several_models_are_one_chart_and_one_table():
     curves = (
-        Decay("rnn", tuple(range(9)), tuple(0.5**d for d in range(9)), (1,) * 9),
-        Decay("lstm", (0, 1), (1.0, 0.9), (1, 1)),
+        GradientDecay("rnn", tuple(range(9)), tuple(0.5**d for d in range(9)), (1,) * 9),
+        GradientDecay("lstm", (0, 1), (1.0, 0.9), (1, 1)),
     )
     view = DecayView(curves)
     text = view.text(70, "none")
@@ -316,44 +321,38 @@ def test_curves_of_several_models_are_one_picture_and_one_table():
     assert json.loads(json.dumps(view.to_dict(), allow_nan=False))["curves"][1]["norms"] == [1.0, 0.9]
 
 
-def test_long_names_are_told_apart_by_letters():
-    view = DecayView(tuple(Decay(f"runs/a-long-name, {i}", (0, 1), (1.0, 0.5), (2, 1)) for i in range(2)))
+def test_long_names_are_replaced_by_letters():
+    view = DecayView(tuple(GradientDecay(f"runs/a-long-name, {i}", (0, 1), (1.0, 0.5), (2, 1)) for i in range(2)))
     lines = view.text(60, "none").splitlines()
     assert lines[2].split() == ["a", "b"]
     assert lines[-2:] == [f"{'ab'[i]}  runs/a-long-name, {i}: from 1.000 at 0 to 0.5000 at 1 steps" for i in range(2)]
 
 
-def test_distances_of_long_texts_are_thinned_and_the_last_is_kept():
-    assert thinned([0, 1, 2]) == [0, 1, 2]
-    rows = thinned(list(range(300)))
+def test_distances_of_long_texts_are_thinned_out_except_the_last():
+    assert thin_distances([0, 1, 2]) == [0, 1, 2]
+    rows = thin_distances(list(range(300)))
     assert rows[:6] == [0, 1, 2, 3, 4, 6] and rows[-1] == 299 and len(rows) < 24
 
 
-def refused(kind, message, call):
-    with pytest.raises(kind) as error:
-        call()
-    assert str(error.value) == message
-
-
-def test_what_has_no_gradients_is_refused():
+def test_targets_without_gradients_are_refused():
     model = zoo.build("rnnlm")
-    refused(
+    check_refused(
         DataError,
-        "the target has 1 tokens; gradients through time need two: one to read, one to want",
-        lambda: gradients_through_time(model, zoo.nothing(1), Tokens.of([[2]]), zoo.words),
+        "the target has 1 tokens; gradients through time need two: one input, one target",
+        lambda: gradients_through_time(model, zoo.empty_source(1), Tokens.pad([[2]]), zoo.words),
     )
-    refused(
+    check_refused(
         DataError,
         "the target has 600 tokens; gradients through time take at most 512: give a shorter text",
-        lambda: gradients_through_time(model, zoo.nothing(1), Tokens.of([[4] * 600]), zoo.words),
+        lambda: gradients_through_time(model, zoo.empty_source(1), Tokens.pad([[4] * 600]), zoo.words),
     )
-    refused(
+    check_refused(
         ConfigError,
         "name: 'forget' is a gate, and gradients are those of states; try hidden, cell or residual",
-        lambda: gradients_through_time(model, zoo.nothing(1), TARGET, zoo.words, "forget"),
+        lambda: gradients_through_time(model, zoo.empty_source(1), TARGET, zoo.words, "forget"),
     )
-    refused(
+    check_refused(
         ValueError,
         "the rows of the target have [3, 4] tokens; give one length",
-        lambda: gradients_through_time(model, zoo.nothing(2), Tokens.of([[2, 4, 3], [2, 4, 5, 3]]), zoo.words),
+        lambda: gradients_through_time(model, zoo.empty_source(2), Tokens.pad([[2, 4, 3], [2, 4, 5, 3]]), zoo.words),
     )

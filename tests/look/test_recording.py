@@ -1,4 +1,4 @@
-"""A recording: what is drawn is what the model used, joined over the steps of decoding, kept in a file."""
+"""Recording: views show the numbers that the model used, joined over decoding steps, also after save and load."""
 
 import re
 from xml.etree import ElementTree
@@ -9,13 +9,14 @@ import torch
 from torch import nn
 
 import zoo
-from regard.decode.beam import Beam, power
+from helpers import check_refused
+from regard.decode.beam import Beam, power_penalty
 from regard.decode.hypothesis import collect
 from regard.decode.loop import decode
 from regard.errors import ConfigError, ModelError
 from regard.look import Recording
 from regard.sequence import SOS, Tokens
-from regard.trace import Record, Trace, record, scene, tap
+from regard.trace import Record, Trace, record, tap, trace_context
 
 SPELLING = {"target": lambda i: ["<PAD>", "<UNK>", "<SOS>", "<EOS>", " i", " am", " a", " student"][i]}
 SOURCES = [[" je", " suis", " un", " étudiant", " ."], [" من", " یک", " دانشجو"], [" 学"]]
@@ -26,30 +27,35 @@ def forced(name="transformer"):
     """One forward over the whole target."""
     model = zoo.build(name)
     words = SOURCES if name != "gpt" else [[], [], []]
-    with record(model) as trace, scene(source=words, target=READ), torch.no_grad():
+    with record(model) as trace, trace_context(source=words, target=READ), torch.no_grad():
         model(zoo.ZOO[name].source(), zoo.TARGET)
     return Recording(trace)
 
 
 def searched(width, name="transformer", answer=True, numbers=None, prompt=((SOS,),) * 3):
-    """A beam search over three sources, and what it found."""
+    """A beam search over three sources, and its answers."""
     model = zoo.build(name)
     zoo.sharpen(model)
     numbers = torch.arange(3) if numbers is None else numbers
     words = SOURCES if name != "gpt" else [[], [], []]
-    with record(model) as trace, scene(source=words):
+    with record(model) as trace, trace_context(source=words):
         choices = decode(
-            model, zoo.ZOO[name].source(), Tokens.of(prompt), Beam(width, power(1.0)), torch.tensor([9, 6, 12]), numbers
+            model,
+            zoo.ZOO[name].source(),
+            Tokens.pad(prompt),
+            Beam(width, power_penalty(1.0)),
+            torch.tensor([9, 6, 12]),
+            numbers,
         )
         found = [best[0] for best in collect(choices)]
         if answer:
-            ids = Tokens.of([h.tokens for h in found])
-            with scene(target=[[SPELLING["target"](i) for i in h.tokens] for h in found], sources=numbers):
+            ids = Tokens.pad([h.tokens for h in found])
+            with trace_context(target=[[SPELLING["target"](i) for i in h.tokens] for h in found], sources=numbers):
                 tap(model, "answer", ids.data, "batch position:target")
     return model, Recording(trace, SPELLING), found
 
 
-def test_the_last_cross_attention_is_shown_unless_told():
+def test_the_last_cross_attention_is_the_default():
     recording = forced()
     view = recording.attention()
     (seen,) = recording.find("decoder.layers.1.cross.weights")
@@ -60,7 +66,7 @@ def test_the_last_cross_attention_is_shown_unless_told():
     np.testing.assert_allclose(view.weights.sum(1), 1, atol=1e-6)
 
 
-def test_one_head_is_shown_to_the_bit():
+def test_one_head_has_the_recorded_weights_to_the_bit():
     recording = forced()
     for head in range(4):
         view = recording.attention(layer=0, head=head)
@@ -74,7 +80,7 @@ def test_padding_is_not_drawn():
     np.testing.assert_allclose(view.weights.sum(1), 1, atol=1e-6)
 
 
-def test_self_attention_is_found_by_name_and_wears_its_own_words():
+def test_self_attention_is_found_by_name_and_labeled_with_its_tokens():
     recording = forced()
     view = recording.attention("encoder.*", layer=0)
     assert view.name == "encoder.layers.0.attention.weights" and view.sides == ("source", "source")
@@ -94,14 +100,14 @@ def test_every_head_of_a_layer_is_in_the_grid():
     assert ElementTree.fromstring(grid.svg()).tag.endswith("svg")
 
 
-def test_the_cells_of_the_picture_are_the_recorded_weights():
+def test_the_cells_of_the_drawing_are_the_recorded_weights():
     recording = forced()
     weights = recording.find("decoder.layers.1.cross.weights")[0].data[0].numpy().mean(0, dtype=np.float64)
-    told = re.findall(r": (\d\.\d{4})</title>", recording.attention().svg())
-    assert told == [f"{w:.4f}" for w in weights.flatten()]
+    full = re.findall(r": (\d\.\d{4})</title>", recording.attention().svg())
+    assert full == [f"{w:.4f}" for w in weights.flatten()]
 
 
-def test_without_words_places_are_numbered():
+def test_without_tokens_positions_are_numbered():
     model = zoo.build("transformer")
     with record(model) as trace, torch.no_grad():
         model(zoo.text(), zoo.TARGET)
@@ -111,19 +117,19 @@ def test_without_words_places_are_numbered():
 
 @pytest.mark.parametrize("width", [1, 3, 5])
 @pytest.mark.parametrize("name", ["transformer", "transformer-pre", "lstm-transformer"])
-def test_the_steps_of_the_winner_are_joined(name, width):
+def test_the_steps_of_the_best_hypothesis_are_joined(name, width):
     model, recording, found = searched(width, name)
     for row, best in enumerate(found):
         view = recording.attention(row=row)
         assert view.rows == [SPELLING["target"](i) for i in best.tokens] and view.columns == SOURCES[row]
         with record(model) as again, torch.no_grad():
-            model(zoo.alone(zoo.text(), row), Tokens.of([[SOS, *best.tokens[:-1]]]))
+            model(zoo.single_row(zoo.text(), row), Tokens.pad([[SOS, *best.tokens[:-1]]]))
         expected = again.find(view.name)[0].data[0].mean(0)
         np.testing.assert_allclose(view.weights, expected.numpy(), atol=1e-6)
 
 
 @pytest.mark.parametrize("width", [1, 3])
-def test_each_joined_row_is_a_row_that_decoding_used_to_the_bit(width):
+def test_each_joined_row_equals_a_row_of_decoding_to_the_bit(width):
     _, recording, found = searched(width)
     view = recording.attention(row=0, head=2)
     seen = recording.find(view.name)
@@ -133,16 +139,16 @@ def test_each_joined_row_is_a_row_that_decoding_used_to_the_bit(width):
     assert len(view.weights) == len(found[0].tokens)
 
 
-def test_the_winner_changes_its_place_in_the_beam():
-    """Else the tests above could not tell a joined path from one slot."""
+def test_the_best_hypothesis_is_followed_across_beam_positions():
+    """Otherwise the tests above could not distinguish a joined path from one beam position."""
     _, recording, found = searched(5, "transformer-pre")
     slots = set()
     for r in recording.find("decoder.layers.0.cross.weights")[1:]:
-        step = r.scene["step"]
+        step = r.context["step"]
         for source, best in enumerate(found):
-            rows = [i for i, s in enumerate(r.scene["sources"].tolist()) if s == source]
-            said = [r.scene["target"][i].tolist() for i in rows]
-            slots |= {said.index(list(best.tokens[:step]))} if step < len(best.tokens) else set()
+            rows = [i for i, s in enumerate(r.context["sources"].tolist()) if s == source]
+            prefixes = [r.context["target"][i].tolist() for i in rows]
+            slots |= {prefixes.index(list(best.tokens[:step]))} if step < len(best.tokens) else set()
     assert len(slots) > 1
 
 
@@ -152,16 +158,16 @@ def test_self_attention_of_a_decoding_is_joined_into_a_triangle():
     read = [SOS, 4, 5, *found[0].tokens[:-1]]
     assert view.rows == view.columns == [SPELLING["target"](i) for i in read]
     with record(model) as again, torch.no_grad():
-        model(zoo.nothing(1), Tokens.of([read]))
+        model(zoo.empty_source(1), Tokens.pad([read]))
     np.testing.assert_allclose(view.weights, again.find(view.name)[0].data[0].mean(0).numpy(), atol=1e-6)
 
 
-def test_the_encoder_of_a_decoding_wears_the_words_of_the_source():
+def test_encoder_attention_of_a_decoding_is_labeled_with_source_tokens():
     _, recording, _ = searched(3)
     assert recording.attention("encoder.*", row=1).rows == SOURCES[1]
 
 
-def test_sources_go_by_their_numbers():
+def test_sources_are_ordered_by_number():
     _, plain, _ = searched(3)
     _, numbered, _ = searched(3, numbers=torch.tensor([17, 4, 9]))
     for row, place in enumerate((1, 2, 0)):
@@ -170,44 +176,47 @@ def test_sources_go_by_their_numbers():
         np.testing.assert_array_equal(one.weights, other.weights)
 
 
-def test_without_an_answer_greedy_search_is_followed_to_its_end():
+def test_without_an_answer_the_path_is_that_of_greedy_search():
     _, recording, found = searched(1, answer=False)
-    _, told, _ = searched(1)
+    _, full, _ = searched(1)
     for row in range(3):
         view = recording.attention(row=row)
         assert view.rows[:-1] == [SPELLING["target"](i) for i in found[row].tokens[:-1]] and view.rows[-1] == "…"
-        np.testing.assert_array_equal(view.weights, told.attention(row=row).weights)
+        np.testing.assert_array_equal(view.weights, full.attention(row=row).weights)
 
 
-def test_an_output_can_be_named_by_its_ids():
+def test_a_hypothesis_can_be_selected_by_its_ids():
     _, recording, found = searched(3, answer=False)
-    _, told, _ = searched(3)
-    view = recording.attention(row=2, said=found[2].tokens)
-    np.testing.assert_array_equal(view.weights, told.attention(row=2).weights)
-    assert view.rows == told.attention(row=2).rows
+    _, full, _ = searched(3)
+    view = recording.attention(row=2, hypothesis=found[2].tokens)
+    np.testing.assert_array_equal(view.weights, full.attention(row=2).weights)
+    assert view.rows == full.attention(row=2).rows
 
 
 def test_sentences_are_counted_through_all_passes_of_a_block():
     model = zoo.build("transformer")
     with record(model) as trace, torch.no_grad():
         for i in range(3):
-            with scene(source=[SOURCES[i]], target=[READ[i]]):
-                model(zoo.alone(zoo.text(), i), zoo.TARGET.select(torch.tensor([i])))
+            with trace_context(source=[SOURCES[i]], target=[READ[i]]):
+                model(zoo.single_row(zoo.text(), i), zoo.TARGET.select(torch.tensor([i])))
     assert [Recording(trace).attention(row=i).columns for i in range(3)] == SOURCES
 
 
-def test_attention_that_is_recorded_place_by_place_is_joined():
+def test_attention_recorded_per_position_is_joined():
     layer = nn.Identity()
-    with record(nn.ModuleDict({"decoder": nn.ModuleDict({"cross": layer})})) as trace, scene(source=SOURCES[:1]):
+    with (
+        record(nn.ModuleDict({"decoder": nn.ModuleDict({"cross": layer})})) as trace,
+        trace_context(source=SOURCES[:1]),
+    ):
         for t in range(3):
-            with scene(position=t):
+            with trace_context(position=t):
                 tap(layer, "weights", torch.full((1, 5), t / 10), "batch key:source")
     view = Recording(trace).attention()
     np.testing.assert_allclose(view.weights, np.array([[0.0] * 5, [0.1] * 5, [0.2] * 5]), atol=1e-7)
     assert view.columns == SOURCES[0] and view.heads == 1
 
 
-def test_weights_past_the_last_word_are_never_hidden():
+def test_weights_after_the_last_token_are_not_hidden():
     words = [["a"]]
     seen = Record(
         "cross.weights", ("batch", "query", "key"), torch.tensor([[[0.5, 0.5]]]), {"key": words}, {"source": words}
@@ -217,14 +226,14 @@ def test_weights_past_the_last_word_are_never_hidden():
 
 def test_the_table_of_contents_counts_steps():
     _, recording, found = searched(1)
-    table = {seen.name: seen for seen in recording.names()}
+    table = {seen.name: seen for seen in recording.contents()}
     steps = len(recording.find("decoder.layers.1.cross.weights"))
-    assert table["decoder.layers.1.cross.weights"].times == steps == max(len(h.tokens) for h in found)
+    assert table["decoder.layers.1.cross.weights"].count == steps == max(len(h.tokens) for h in found)
     assert table["encoder.layers.0.attention.queries"].axes == ("batch", "head", "query", "width")
     assert repr(recording) == f"Recording({len(recording.records)} records, {len(table)} names)"
 
 
-def test_a_notebook_sees_the_picture_and_the_names():
+def test_a_notebook_displays_the_drawing_and_the_names():
     recording = forced()
     shown = recording._repr_html_()
     assert recording.attention().svg() in shown and "<td>decoder.layers.1.cross.weights</td>" in shown
@@ -232,7 +241,7 @@ def test_a_notebook_sees_the_picture_and_the_names():
     assert ElementTree.fromstring(shown).tag == "div"
 
 
-def test_a_notebook_runs_nothing_that_a_recording_holds():
+def test_a_notebook_runs_no_markup_of_a_recording():
     evil = "<script>alert(1)</script>"
     seen = Record(f"{evil}.weights", ("batch", "query", "key"), torch.ones(1, 1, 1), {"key": [[evil]]}, {})
     other = Record(evil, (evil,), torch.ones(1), {}, {})
@@ -240,80 +249,74 @@ def test_a_notebook_runs_nothing_that_a_recording_holds():
     assert "<script" not in shown and shown.count("&lt;script&gt;") >= 4
 
 
-def test_a_notebook_sees_the_states_of_what_has_no_attention():
+def test_a_notebook_displays_the_states_of_a_model_without_attention():
     recording = forced("seq2seq")
     shown = recording._repr_html_()
     assert recording.states().svg() in shown and "<td>decoder.features</td>" in shown
     assert ElementTree.fromstring(shown).tag == "div"
 
 
-def test_a_recording_without_a_picture_still_shows_its_names():
+def test_a_recording_without_a_drawing_still_lists_its_names():
     shown = Recording(Trace(records=[Record("logits", ("batch",), torch.ones(1), {}, {})]))._repr_html_()
     assert "<svg" not in shown and "<td>logits</td>" in shown
 
 
-def refused(kind, message, call):
-    with pytest.raises(kind) as error:
-        call()
-    assert str(error.value) == message
-
-
-def test_what_cannot_be_shown_is_said_to_be_missing():
+def test_invalid_view_arguments_are_refused():
     r = forced()
     name = "decoder.layers.1.cross.weights"
-    refused(ConfigError, f"head: {name} has the heads 0 to 3, got 4", lambda: r.attention(head=4))
-    refused(ConfigError, "layer: the layers of that attention are 0, 1, got 2", lambda: r.attention(layer=2))
-    refused(ConfigError, "row: 3 sentences were recorded, 0 to 2, got 3", lambda: r.attention(row=3))
-    refused(
+    check_refused(ConfigError, f"head: {name} has the heads 0 to 3, got 4", lambda: r.attention(head=4))
+    check_refused(ConfigError, "layer: the layers of that attention are 0, 1, got 2", lambda: r.attention(layer=2))
+    check_refused(ConfigError, "row: 3 sentences were recorded, 0 to 2, got 3", lambda: r.attention(row=3))
+    check_refused(
         ConfigError,
         "name: no attention is called 'nowhere'; there are encoder.layers.0.attention.weights, "
         "encoder.layers.1.attention.weights, decoder.layers.0.attention.weights, decoder.layers.0.cross.weights, "
         "decoder.layers.1.attention.weights, decoder.layers.1.cross.weights",
         lambda: r.attention("nowhere"),
     )
-    refused(
+    check_refused(
         ModelError,
-        "nothing was recorded; did the model read something inside the block?",
+        "nothing was recorded; did the model run inside the block?",
         lambda: Recording(Trace()).attention(),
     )
 
 
-def test_words_that_are_not_of_this_pass_are_refused():
+def test_labels_of_another_pass_are_refused():
     def seen(words):
         axes = ("batch", "query", "key")
         return Recording(Trace(records=[Record("w.weights", axes, torch.ones(2, 1, 2), {"key": words}, {})]))
 
-    refused(
+    check_refused(
         ModelError,
-        "w.weights: 3 words for 2 places; were the words of this pass given?",
+        "w.weights: 3 tokens for 2 positions; are they the tokens of this pass?",
         lambda: seen([["a", "b", "c"]] * 2).attention(),
     )
-    refused(
+    check_refused(
         ModelError,
-        "w.weights: row 1 of the axis 'key' has no words; 1 rows have some",
+        "w.weights: row 1 of the axis 'key' has no tokens; 1 rows have some",
         lambda: seen([["a", "b"]]).attention(row=1),
     )
 
 
-def test_an_output_that_was_never_said_is_refused():
+def test_a_hypothesis_that_was_not_generated_is_refused():
     _, recording, _ = searched(1)
-    refused(
+    check_refused(
         ModelError,
-        "decoder.layers.1.cross.weights: no hypothesis of step 1 had said the beginning of the answer for source 0; "
-        "was the answer decoded in another pass?",
-        lambda: recording.attention(said=[0, 0, 0]),
+        "decoder.layers.1.cross.weights: no hypothesis of step 1 is a prefix of the answer for source 0; was the "
+        "answer decoded in another pass?",
+        lambda: recording.attention(hypothesis=[0, 0, 0]),
     )
 
 
-def test_hypotheses_that_nobody_can_tell_apart_are_refused():
+def test_hypotheses_without_targets_in_their_context_are_refused():
     records = [
         Record("cross.weights", ("batch", "query", "key"), torch.ones(n, 1, 1), {}, {"step": t, "sources": [0] * n})
         for t, n in enumerate((1, 2))
     ]
     answer = Record("answer", ("batch", "position"), torch.tensor([[5, 3]]), {}, {})
-    refused(
+    check_refused(
         ModelError,
-        "cross.weights: step 1 has 2 hypotheses of source 0, and its scene has no target that says which led to the "
+        "cross.weights: step 1 has 2 hypotheses of source 0, and its context has no target to tell which led to the "
         "answer",
         lambda: Recording(Trace(records=[*records, answer])).attention(),
     )

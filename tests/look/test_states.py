@@ -1,4 +1,4 @@
-"""States: what is drawn is what a layer held after each token, whoever the model is and however it was read."""
+"""States view: the values of a layer after each token, for every model and every kind of pass."""
 
 import json
 import re
@@ -10,17 +10,18 @@ import torch
 from torch import nn
 
 import zoo
-from regard.decode.beam import Beam, power
+from helpers import check_refused
+from regard.decode.beam import Beam, power_penalty
 from regard.decode.hypothesis import collect
 from regard.decode.loop import decode
-from regard.decode.processors import banned
+from regard.decode.processors import ban
 from regard.errors import ConfigError, ModelError
 from regard.look import Recording, StatesView
-from regard.look.color_scales import Share, Signed
-from regard.look.states import choose
+from regard.look.color_scales import DivergingScale, LinearScale
+from regard.look.states import choose_state
 from regard.nn.recurrent import LSTM, Bidirectional
 from regard.sequence import PAD, SOS, Padded, Tokens
-from regard.trace import Record, Trace, record, scene, tap
+from regard.trace import Record, Trace, record, tap, trace_context
 
 SPELLING = {"target": lambda i: ["<PAD>", "<UNK>", "<SOS>", "<EOS>", " i", " am", " a", " student"][i]}
 SOURCES = [[" je", " suis", " un", " étudiant", " ."], [" من", " یک", " دانشجو"], [" 学"]]
@@ -31,7 +32,7 @@ def forced(name):
     """One forward over the whole target."""
     model, source = zoo.build(name), zoo.ZOO[name].source()
     facts = {"source": SOURCES, "target": [READ] * 3} if source.data.shape[1] else {"target": [READ] * 3}
-    with record(model) as trace, scene(**facts), torch.no_grad():
+    with record(model) as trace, trace_context(**facts), torch.no_grad():
         model(source, zoo.TARGET)
     return model, Recording(trace)
 
@@ -41,7 +42,7 @@ def layer_read(layer, lengths=(4, 2), words=None, **facts):
     torch.manual_seed(1)
     x = Padded(torch.randn(len(lengths), max(lengths), 4), torch.tensor(lengths))
     words = [[f"w{i}" for i in range(n)] for n in lengths] if words is None else words
-    with record(nn.ModuleDict({"encoder": layer})) as trace, scene(source=words, **facts), torch.no_grad():
+    with record(nn.ModuleDict({"encoder": layer})) as trace, trace_context(source=words, **facts), torch.no_grad():
         out = layer(x, layer.zeros(x.data)) if isinstance(layer, LSTM) else layer(x)
     return out[0], Recording(trace)
 
@@ -62,13 +63,13 @@ def test_padding_is_no_token():
 
 
 @pytest.mark.parametrize("row", [0, 1])
-def test_what_was_read_backwards_stands_under_its_own_word(row):
+def test_backward_states_align_with_their_tokens(row):
     out, recording = layer_read(Bidirectional("gru", 4, 3))
-    onward = recording.states("encoder.onward.*", units=range(3), row=row)
-    back = recording.states("encoder.back.*", units=range(3), row=row)
+    onward = recording.states("encoder.forward_layer.*", units=range(3), row=row)
+    back = recording.states("encoder.backward_layer.*", units=range(3), row=row)
     length = len(onward.tokens)
     np.testing.assert_array_equal(np.concatenate([onward.values, back.values], 1), out[row, :length].numpy())
-    assert recording.states().name == "encoder.onward.hidden"
+    assert recording.states().name == "encoder.forward_layer.hidden"
 
 
 @pytest.mark.parametrize("gate", ["input", "forget", "candidate", "output"])
@@ -79,10 +80,10 @@ def test_each_gate_is_found_by_its_name(gate):
     expected = [r.data[0, at].numpy() for r in recording.find("encoder.gates")]
     np.testing.assert_array_equal(view.values, expected)
     assert view.gate == gate and view.title == f"encoder.gates, {gate} gate, 3 of 3 units"
-    assert view.scale == (Signed(1.0) if gate == "candidate" else Share(1.0))
+    assert view.scale == (DivergingScale(1.0) if gate == "candidate" else LinearScale(1.0))
 
 
-def test_the_cell_follows_from_the_gates_that_are_shown():
+def test_the_cell_follows_from_the_recorded_gates():
     _, recording = layer_read(LSTM(4, 3))
     i, f, g = (recording.states(gate, units=range(3)).values for gate in ("input", "forget", "candidate"))
     cell = recording.states("cell", units=range(3)).values
@@ -107,42 +108,44 @@ def test_a_language_model_shows_the_text_it_read():
 
 @pytest.mark.parametrize("name", ["seq2seq", "rnnlm", "rnnsearch", "luong", "transformer", "gpt"])
 @pytest.mark.parametrize("width", [1, 3])
-def test_states_of_the_winner_of_a_search_are_those_of_reading_it(name, width):
+def test_states_of_the_best_hypothesis_equal_those_of_teacher_forcing(name, width):
     model = zoo.build(name)
     zoo.sharpen(model)
     source = zoo.ZOO[name].source()
-    with record(model) as trace, scene(source=SOURCES if source.data.shape[1] else [[], [], []]):
-        prompt, limits = Tokens.of([[SOS]] * 3), torch.tensor([7, 5, 9])
-        beam = Beam(width, power(1.0), rules=(banned(PAD),))  # as every search here: an answer never says <PAD>
+    with record(model) as trace, trace_context(source=SOURCES if source.data.shape[1] else [[], [], []]):
+        prompt, limits = Tokens.pad([[SOS]] * 3), torch.tensor([7, 5, 9])
+        beam = Beam(
+            width, power_penalty(1.0), processors=(ban(PAD),)
+        )  # as every search here: an output never contains <PAD>
         found = [best[0] for best in collect(decode(model, source, prompt, beam, limits))]
-        with scene(sources=torch.arange(3)):
-            tap(model, "answer", Tokens.of([h.tokens for h in found]).data, "batch position")
+        with trace_context(sources=torch.arange(3)):
+            tap(model, "answer", Tokens.pad([h.tokens for h in found]).data, "batch position")
     for row, best in enumerate(found):
         view = Recording(trace, SPELLING).states("decoder.*", units=range(6), row=row)
         read = [SOS, *best.tokens[:-1]]
         assert view.tokens == [SPELLING["target"](i) for i in read]
         with record(model) as again, torch.no_grad():
-            model(zoo.alone(source, row), Tokens.of([read]))
+            model(zoo.single_row(source, row), Tokens.pad([read]))
         other = Recording(again).states(view.name, units=range(6))
         np.testing.assert_allclose(view.values, other.values, atol=1e-5)
 
 
-def test_units_that_move_most_are_shown_unless_told():
+def test_units_that_vary_most_are_the_default():
     values = torch.zeros(1, 5, 20)
     values[0, :, 7] = torch.tensor([1.0, -1, 1, -1, 1])
     values[0, :, 3] = torch.tensor([0.5, -0.5, 0.5, -0.5, 0.5])
-    values[0, :, 11] = 9.0  # large, and it never moves
-    seen = Record("decoder.residual", ("batch", "position", "width"), values, {}, {})
-    view = Recording(Trace(records=[seen])).states()
-    assert view.units[:2] == [7, 3] and len(view.units) == 12 and view.width == 20 and view.reach == 9.0
-    assert Recording(Trace(records=[seen])).states(units=[11, 7]).units == [11, 7]
+    values[0, :, 11] = 9.0  # large and constant
+    residual = Record("decoder.residual", ("batch", "position", "width"), values, {}, {})
+    view = Recording(Trace(records=[residual])).states()
+    assert view.units[:2] == [7, 3] and len(view.units) == 12 and view.width == 20 and view.max_abs == 9.0
+    assert Recording(Trace(records=[residual])).states(units=[11, 7]).units == [11, 7]
 
 
-@pytest.mark.parametrize(("largest", "reach"), [(0.9, 1.0), (1.0, 1.0), (0.2, 0.2), (3.0, 3.0)])
-def test_colours_reach_as_far_as_values_do(largest, reach):
+@pytest.mark.parametrize(("largest", "max_abs"), [(0.9, 1.0), (1.0, 1.0), (0.2, 0.2), (3.0, 3.0)])
+def test_the_color_scale_ends_at_the_largest_value(largest, max_abs):
     values = torch.tensor([[[0.1, -largest], [0.0, 0.05]]])
-    seen = Record("decoder.residual", ("batch", "position", "width"), values, {}, {})
-    assert Recording(Trace(records=[seen])).states(units=[0]).reach == pytest.approx(reach)
+    residual = Record("decoder.residual", ("batch", "position", "width"), values, {}, {})
+    assert Recording(Trace(records=[residual])).states(units=[0]).max_abs == pytest.approx(max_abs)
 
 
 def test_a_view_is_plain_data():
@@ -153,20 +156,20 @@ def test_a_view_is_plain_data():
     assert data["tokens"] == ["w0", "w1", "w2", "w3"] and np.shape(data["values"]) == (4, 2)
 
 
-def test_the_picture_tells_every_value_with_its_sign():
-    view = StatesView("h", np.array([[0.5, -0.25], [-1.0, 0.0]]), ["a", "b"], [4, 9], width=12, reach=1.0)
+def test_tooltips_have_every_value_with_its_sign():
+    view = StatesView("h", np.array([[0.5, -0.25], [-1.0, 0.0]]), ["a", "b"], [4, 9], width=12, max_abs=1.0)
     root = ElementTree.fromstring(view.svg())
-    told = [t.text for t in root.iter("{http://www.w3.org/2000/svg}title")]
+    output = [t.text for t in root.iter("{http://www.w3.org/2000/svg}title")]
     for cell in ("4 → a: 0.5000", "4 → b: -1.0000", "9 → a: -0.2500", "9 → b: 0.0000"):
-        assert cell in told
+        assert cell in output
     rects = [(r.get("class"), r.get("fill-opacity")) for r in root.iter("{http://www.w3.org/2000/svg}rect")]
     assert rects[1:5] == [
         ("rg-positive", "0.500"), ("rg-negative", "1.000"), ("rg-negative", "0.250"), ("rg-positive", "0.000")
     ]  # fmt: skip
 
 
-def test_the_terminal_has_a_line_a_token_and_a_legend_with_both_ends():
-    view = StatesView("h", np.array([[0.5, -0.25], [-1.0, 0.0]]), ["a", "b"], [4, 9], width=12, reach=1.0)
+def test_the_terminal_has_a_line_per_token_and_a_legend():
+    view = StatesView("h", np.array([[0.5, -0.25], [-1.0, 0.0]]), ["a", "b"], [4, 9], width=12, max_abs=1.0)
     assert view.text(60, "none").splitlines() == [
         "h, 2 of 12 units",
         "target \\ unit",
@@ -185,96 +188,94 @@ def test_a_long_text_of_many_units_fits_any_terminal():
         assert "-100" in " ".join(lines) or "-1.00" in " ".join(lines)
 
 
-def test_a_recording_that_was_kept_shows_the_same_states(tmp_path):
+def test_a_saved_recording_shows_the_same_states(tmp_path):
     _, recording = layer_read(Bidirectional("lstm", 4, 3))
     recording.save(tmp_path / "a.safetensors")
-    for name in ("encoder.back.hidden", "encoder.onward.gates.forget", "cell"):
+    for name in ("encoder.backward_layer.hidden", "encoder.forward_layer.gates.forget", "cell"):
         one, other = recording.states(name), Recording.load(tmp_path / "a.safetensors").states(name)
         assert one.to_dict() == other.to_dict()
 
 
-def refused(kind, message, call):
-    with pytest.raises(kind) as error:
-        call()
-    assert str(error.value) == message
-
-
-def test_what_is_not_there_is_refused_by_name():
+def test_unknown_states_are_refused_by_name():
     _, recording = layer_read(LSTM(4, 3))
-    refused(
+    check_refused(
         ConfigError,
         "name: no state and no gate is called 'reset'; there are encoder.gates.input, encoder.gates.forget, "
         "encoder.gates.candidate, encoder.gates.output, encoder.cell, encoder.hidden",
         lambda: recording.states("reset"),
     )
-    refused(ConfigError, "unit: encoder.hidden has the units 0 to 2, got 3", lambda: recording.states(units=[3]))
-    refused(ConfigError, "unit: encoder.hidden has the units 0 to 2, got none", lambda: recording.states(units=[]))
-    refused(
+    check_refused(ConfigError, "unit: encoder.hidden has the units 0 to 2, got 3", lambda: recording.states(units=[3]))
+    check_refused(
+        ConfigError, "unit: encoder.hidden has the units 0 to 2, got none", lambda: recording.states(units=[])
+    )
+    check_refused(
         ConfigError,
         "layer: no layer of those states has a number, got 2; leave the layer out",
         lambda: recording.states(layer=2),
     )
-    refused(ConfigError, "row: 2 sentences were recorded, 0 to 1, got 2", lambda: recording.states(row=2))
-    refused(
+    check_refused(ConfigError, "row: 2 sentences were recorded, 0 to 1, got 2", lambda: recording.states(row=2))
+    check_refused(
         ModelError,
-        "no states were recorded, only 0 other names; did the model read something inside the block?",
+        "no states were recorded, only 0 other names; did the model run inside the block?",
         lambda: Recording(Trace()).states(),
     )
-    refused(
+    check_refused(
         ConfigError,
         "unit: this view has the units 1, got 2",
-        lambda: recording.states(units=[1]).coloured(2),
+        lambda: recording.states(units=[1]).highlight(2),
     )
 
 
-def test_words_of_another_pass_are_refused():
+def test_tokens_of_another_pass_are_refused():
     _, recording = layer_read(LSTM(4, 3), words=[["a"] * 9] * 2)
-    refused(
+    check_refused(
         ModelError,
-        "encoder.hidden: 9 words for 4 places; were the words of this pass given?",
+        "encoder.hidden: 9 tokens for 4 positions; are they the tokens of this pass?",
         lambda: recording.states(),
     )
 
 
 @pytest.mark.parametrize("gate", [None, "forget"])
-def test_numbers_that_are_none_can_be_drawn(gate):
+def test_nan_can_be_drawn(gate):
     view = StatesView("h", np.array([[np.nan, np.inf]]), ["a"], [0, 1], 2, 1.0, gate, signed=gate is None)
     assert "nan" in view.text(60, "none")
     ElementTree.fromstring(view.svg())
-    assert re.search("nan", view.coloured(0).svg())
+    assert re.search("nan", view.highlight(0).svg())
 
 
-def test_a_text_coloured_by_one_unit_has_the_whole_scale_of_that_unit_and_says_so():
+def test_text_highlighted_by_one_unit_uses_the_range_of_that_unit():
     values = np.array([[-0.17, 2.0], [0.06, -2.33]])
     view = StatesView("decoder.cell", values, ["je", "suis"], [5, 6], 8, 2.33)
-    shown = view.coloured(5)
-    assert shown.scale == Signed(0.17) and view.scale == Signed(2.33)
-    for told in (shown.text(60, "none"), shown.text(60, "24-bit"), shown.svg()):
-        assert "colours reach as far as this unit does, ±0.17" in told
-    assert view.coloured(6).scale == Signed(2.33)
+    highlighted = view.highlight(5)
+    assert highlighted.scale == DivergingScale(0.17) and view.scale == DivergingScale(2.33)
+    for output in (highlighted.text(60, "none"), highlighted.text(60, "24-bit"), highlighted.svg()):
+        assert "colors range over the values of this unit, ±0.17" in output
+    assert view.highlight(6).scale == DivergingScale(2.33)
 
 
-def test_states_that_a_tanh_bounds_and_gates_are_coloured_up_to_one():
+def test_tanh_states_and_gates_have_a_scale_up_to_one():
     values = np.array([[0.1, 0.9], [0.2, 0.8]])
-    for gate, signed, scale in ((None, True, Signed(1.0)), ("forget", False, Share(1.0))):
-        shown = StatesView("h", values, ["a", "b"], [0, 1], 2, 1.0, gate, signed=signed).coloured(0)
-        assert shown.scale == scale and shown.note == ""
+    for gate, signed, scale in ((None, True, DivergingScale(1.0)), ("forget", False, LinearScale(1.0))):
+        highlighted = StatesView("h", values, ["a", "b"], [0, 1], 2, 1.0, gate, signed=signed).highlight(0)
+        assert highlighted.scale == scale and highlighted.note == ""
 
 
-def test_of_states_that_fit_alike_those_of_the_side_that_is_asked_for_come_first():
+def test_states_of_the_requested_side_come_first():
     _, recording = forced("seq2seq")
-    assert choose(recording.records, "cell", None, "target", 0) == ("decoder.stack.layers.0.cell", None)
-    assert choose(recording.records, "cell") == ("encoder.stack.layers.1.cell", None)
-    assert choose(recording.records, "encoder.*", 0, "target")[0] == "encoder.stack.layers.0.hidden"
+    assert choose_state(recording.records, "cell", None, "target", 0) == ("decoder.stack.layers.0.cell", None)
+    assert choose_state(recording.records, "cell") == ("encoder.stack.layers.1.cell", None)
+    assert choose_state(recording.records, "encoder.*", 0, "target")[0] == "encoder.stack.layers.0.hidden"
     _, deeper = forced("convolution-luong")
     assert deeper.states("hidden", layer=1).name == "decoder.stack.layers.1.hidden"
 
 
 def test_a_layer_is_refused_where_there_are_none():
     _, recording = forced("luong")
-    refused(
+    check_refused(
         ConfigError,
         "layer: no layer of that attention has a number, got 3; leave the layer out",
         lambda: recording.attention(layer=3),
     )
-    refused(ConfigError, "head: decoder.cross.weights has one head, 0, got 1", lambda: recording.attention(head=1))
+    check_refused(
+        ConfigError, "head: decoder.cross.weights has one head, 0, got 1", lambda: recording.attention(head=1)
+    )

@@ -1,4 +1,4 @@
-"""A map of words: every word has its dot, names do not lie on one another, and no word is markup."""
+"""Word map: every word has its dot, names do not overlap, and no word is markup."""
 
 import re
 
@@ -23,18 +23,18 @@ def test_each_word_has_a_dot_whose_tooltip_names_it():
         assert re.search(rf"<title>[^<]*{word}[^<]*</title>", drawn)
 
 
-def test_near_on_the_picture_is_near():
-    """One scale for both axes: distances of dots are distances of points, up to one factor."""
+def test_distances_of_dots_are_proportional_to_distances_of_points():
+    """One scale for both axes: distances of dots are proportional to distances of points."""
     found = view()
     dots = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', found.svg())
     drawn = np.array(dots, dtype=float)
-    apart = [
+    distances = [
         np.linalg.norm(x[:, None] - x[None], axis=-1)[np.triu_indices(len(WORDS), 1)] for x in (drawn, found.points)
     ]
-    np.testing.assert_allclose(apart[0] / apart[0].max(), apart[1] / apart[1].max(), atol=1e-3)
+    np.testing.assert_allclose(distances[0] / distances[0].max(), distances[1] / distances[1].max(), atol=1e-3)
 
 
-def test_names_that_would_lie_on_one_another_are_left_out():
+def test_names_that_would_overlap_are_left_out():
     crowd = tuple(f"word{i}" for i in range(60))
     drawn = WordMapView("crowd", crowd, np.zeros((60, 2)), (1.0, 0.0)).svg()
     assert drawn.count("<circle") == 60 and 1 <= drawn.count('class="rg-word"') <= 4
@@ -42,15 +42,15 @@ def test_names_that_would_lie_on_one_another_are_left_out():
 
 @pytest.mark.parametrize("width", [20, 60, 100])
 def test_no_line_is_wider_than_the_terminal_and_each_name_is_whole(width):
-    told = view().text(width=width, height=12)
-    lines = told.splitlines()[1:-1]
+    output = view().text(width=width, height=12)
+    lines = output.splitlines()[1:-1]
     assert len(lines) == 12 and max(map(cell_len, lines)) <= width
     names = re.findall(r"[^\s·]+", "\n".join(lines))
     assert "学生" in names and "king" in names
 
 
-def test_what_has_no_room_in_the_terminal_is_counted():
+def test_words_without_room_in_the_terminal_are_counted():
     crowd = tuple(f"word{i}" for i in range(60))
-    told = WordMapView("crowd", crowd, np.zeros((60, 2)), (1.0, 0.0)).text(width=40, height=5)
-    shown = len(re.findall(r"word\d+", told))
-    assert 0 < shown < 60 and told.endswith(f"no room for {60 - shown} more")
+    output = WordMapView("crowd", crowd, np.zeros((60, 2)), (1.0, 0.0)).text(width=40, height=5)
+    count = len(re.findall(r"word\d+", output))
+    assert 0 < count < 60 and output.endswith(f"no room for {60 - count} more")

@@ -1,13 +1,13 @@
-"""What resampled differences say: the p-value and the interval never contradict each other."""
+"""Bootstrap of differences: the p-value and the interval never contradict each other."""
 
 import numpy as np
 import pytest
 
-from regard.metrics.bootstrap import interval, p_value
+from regard.metrics.bootstrap import p_value, percentile_interval
 
 
 def leaning(seed):
-    """A difference, and resampled ones that lean to one side and may sit on 0, as those of weak systems do."""
+    """A difference, and skewed resampled ones that may be 0, as those of weak systems."""
     draw = np.random.default_rng(seed)
     around = draw.normal(-1, 1) * draw.uniform(0.2, 3)
     found = around + draw.choice([-1, 1]) * (draw.gamma(draw.uniform(0.3, 3), size=1000) - draw.uniform(0, 2))
@@ -15,22 +15,22 @@ def leaning(seed):
     return around, found
 
 
-def test_a_difference_that_a_tenth_of_the_corpora_does_not_have_is_not_sure():
+def test_a_difference_missing_in_a_tenth_of_the_corpora_is_not_significant():
     draw = np.random.default_rng(1)
     found = np.concatenate([np.zeros(104), draw.uniform(-0.35, -0.18, 896)])
-    assert interval(found)[1] == 0.0
+    assert percentile_interval(found)[1] == 0.0
     assert p_value(-0.25, found) == pytest.approx(0.208)
 
 
-def test_p_is_below_five_percent_only_where_the_interval_leaves_0_out():
-    sure = 0
+def test_p_is_below_five_percent_only_where_the_interval_excludes_0():
+    covered = 0
     for seed in range(300):
         delta, found = leaning(seed)
-        low, high = interval(found)
+        low, high = percentile_interval(found)
         if p_value(delta, found) < 0.05:
-            sure += 1
+            covered += 1
             assert not low <= 0 <= high, f"seed {seed}"
-    assert 30 < sure < 270  # there were both
+    assert 30 < covered < 270  # there were both
 
 
 def test_p_is_the_same_whichever_system_comes_first():
@@ -40,7 +40,7 @@ def test_p_is_the_same_whichever_system_comes_first():
 
 
 @pytest.mark.parametrize("kind", ["normal", "leaning"])
-def test_chance_is_taken_for_a_difference_about_one_time_in_twenty(kind):
+def test_the_false_positive_rate_is_about_one_in_twenty(kind):
     draw, trials, n = np.random.default_rng(2), 400, 80
     made = draw.normal(size=(trials, n)) if kind == "normal" else draw.exponential(size=(trials, n)) - 1
     found = [p_value(row.mean(), row[draw.integers(n, size=(1000, n))].mean(1)) for row in made]

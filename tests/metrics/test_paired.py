@@ -7,7 +7,7 @@ from itertools import accumulate
 import pytest
 
 from regard.errors import DataError
-from regard.metrics import bleu, chrf, paired, paired_parts, perplexity, shared_parts, ter
+from regard.metrics import align_sums, bleu, chrf, paired_bootstrap, paired_bootstrap_sums, perplexity, ter
 
 WORDS = [f"word{i}" for i in range(60)]
 
@@ -25,7 +25,7 @@ def systems(noise_a, noise_b, sentences=150, seed=1):
 @pytest.mark.parametrize(("metric", "score"), [("bleu", bleu), ("chrf", chrf), ("ter", ter)])
 def test_a_clearly_better_system_is_found_better(metric, score):
     a, b, references = systems(0.4, 0.2)
-    found = paired(a, b, references, metric)
+    found = paired_bootstrap(a, b, references, metric)
     assert (found.a, found.b) == pytest.approx((score(a, references).value, score(b, references).value))
     assert found.p_value == pytest.approx(1 / 1001) and found.wins == 1.0
     assert found.low < found.delta < found.high
@@ -36,48 +36,48 @@ def test_a_clearly_better_system_is_found_better(metric, score):
 @pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
 def test_a_system_is_no_better_than_itself(metric):
     a, _, references = systems(0.3, 0.3, sentences=20)
-    found = paired(a, list(a), references, metric)
+    found = paired_bootstrap(a, list(a), references, metric)
     assert (found.delta, found.low, found.high, found.p_value, found.wins) == (0, 0, 0, 1, 0)
 
 
-def test_the_order_of_the_systems_turns_the_difference_and_keeps_its_likelihood():
+def test_swapping_the_systems_flips_the_difference_and_keeps_p():
     a, b, references = systems(0.3, 0.27)
-    there, back = paired(a, b, references), paired(b, a, references)
+    there, back = paired_bootstrap(a, b, references), paired_bootstrap(b, a, references)
     assert there.delta == -back.delta and there.p_value == back.p_value
     assert (there.low, there.high) == (-back.high, -back.low)
-    assert there == paired(a, b, references)
+    assert there == paired_bootstrap(a, b, references)
 
 
 @pytest.mark.slow
 def test_between_equally_good_systems_one_test_in_twenty_finds_a_difference():
-    found = [paired(*systems(0.2, 0.2, sentences=60, seed=seed)).p_value for seed in range(200)]
+    found = [paired_bootstrap(*systems(0.2, 0.2, sentences=60, seed=seed)).p_value for seed in range(200)]
     assert 0.01 <= sum(p < 0.05 for p in found) / 200 <= 0.09  # 0.05, give or take 2.6 deviations
     assert 0.40 <= sum(p < 0.5 for p in found) / 200 <= 0.60
 
 
-def test_capitals_may_be_left_out_of_account():
+def test_case_can_be_ignored():
     references = ["The Cat sat on the Mat", "A Dog ran over the Hill"] * 10
     lower = [text.lower() for text in references]
-    assert paired(lower, references, references).delta > 10
-    assert paired(lower, references, references, lowercase=True).delta == 0
-    assert "case:lc" in paired(lower, references, references, "chrf", lowercase=True).signature
+    assert paired_bootstrap(lower, references, references).delta > 10
+    assert paired_bootstrap(lower, references, references, lowercase=True).delta == 0
+    assert "case:lc" in paired_bootstrap(lower, references, references, "chrf", lowercase=True).signature
 
 
-def test_outputs_that_do_not_pair_are_refused_with_the_system_they_come_from():
+def test_outputs_of_unequal_number_are_refused_by_system():
     with pytest.raises(DataError) as caught:
-        paired(["a"], ["a", "b"], ["a", "b"])
+        paired_bootstrap(["a"], ["a", "b"], ["a", "b"])
     assert str(caught.value) == (
-        "there are 1 outputs of the first system and 2 references; line i of one must answer line i of the other"
+        "there are 1 outputs of the first system and 2 references; line i of one must match line i of the other"
     )
     with pytest.raises(DataError) as caught:
-        paired(["a", "b"], ["a"], ["a", "b"])
+        paired_bootstrap(["a", "b"], ["a"], ["a", "b"])
     assert str(caught.value) == (
-        "there are 1 outputs of the second system and 2 references; line i of one must answer line i of the other"
+        "there are 1 outputs of the second system and 2 references; line i of one must match line i of the other"
     )
 
 
 def readers(gain, windows=150, seed=1, spread=0.3):
-    """Nats and predictions of two language models, window by window; the second needs `gain` nats less a token."""
+    """Sums of nll and counts of two language models per window; the second has `gain` nats less per token."""
     draw = random.Random(seed)
     counts = [draw.randint(5, 9) for _ in range(windows)]
     hard = [draw.gauss(2.0, 0.5) for _ in counts]
@@ -85,66 +85,68 @@ def readers(gain, windows=150, seed=1, spread=0.3):
     return [list(zip(nats, counts, strict=True)) for nats in sides]
 
 
-def test_a_language_model_that_is_less_surprised_is_found_better_by_a_perplexity_that_falls():
+def test_a_language_model_with_lower_nll_is_found_better_by_perplexity():
     a, b = readers(0.3)
-    found = paired_parts(a, b, "perplexity", "unit:token")
+    found = paired_bootstrap_sums(a, b, "perplexity", "unit:token")
     assert (found.a, found.b) == tuple(perplexity(*zip(*side, strict=True)).value for side in (a, b))
     assert found.low < found.delta < found.high < 0 and found.wins == 1.0 and found.p_value == pytest.approx(1 / 1001)
     assert found.n == 150 and found.signature == "unit:token"
 
 
-def test_a_pair_tells_more_than_two_intervals_that_overlap():
+def test_a_paired_test_finds_more_than_two_overlapping_intervals():
     a, b = readers(0.1, spread=0.1)
     one, two = (perplexity(*zip(*side, strict=True)) for side in (a, b))
     assert one.low < two.high
-    assert paired_parts(a, b, "perplexity", "").p_value < 0.01
+    assert paired_bootstrap_sums(a, b, "perplexity", "").p_value < 0.01
 
 
 @pytest.mark.parametrize("name", ["perplexity", "loss", "accuracy"])
-def test_parts_in_another_order_of_systems_turn_the_difference_and_keep_its_likelihood(name):
+def test_swapping_the_systems_of_sums_flips_the_difference_and_keeps_p(name):
     a, b = readers(0.02)
-    there, back, same = (paired_parts(*sides, name, "") for sides in ((a, b), (b, a), (a, a)))
+    there, back, same = (paired_bootstrap_sums(*sides, name, "") for sides in ((a, b), (b, a), (a, a)))
     assert there.delta == -back.delta and there.p_value == back.p_value
     assert (there.low, there.high) == (-back.high, -back.low)
     assert there.wins == pytest.approx(1 - back.wins)
     assert (same.delta, same.low, same.high, same.p_value, same.wins) == (0, 0, 0, 1, 0)
 
 
-def test_a_mean_that_rises_is_won_by_the_larger_and_one_that_falls_by_the_smaller():
+def test_higher_or_lower_is_better_depends_on_the_metric():
     worse, better = [(50.0, 1)] * 30, [(60.0, 1)] * 30
-    assert paired_parts(worse, better, "accuracy", "").wins == 1.0
-    assert paired_parts(worse, better, "loss", "").wins == 0.0
+    assert paired_bootstrap_sums(worse, better, "accuracy", "").wins == 1.0
+    assert paired_bootstrap_sums(worse, better, "loss", "").wins == 0.0
 
 
-def test_p_of_parts_is_below_five_percent_only_where_their_interval_leaves_0_out():
-    sure = 0
+def test_p_of_sums_is_below_five_percent_only_where_the_interval_excludes_0():
+    significant = 0
     for seed in range(40):
-        found = paired_parts(*readers(0.05, windows=40, seed=seed), "perplexity", "")
-        sure += found.p_value < 0.05
+        found = paired_bootstrap_sums(*readers(0.05, windows=40, seed=seed), "perplexity", "")
+        significant += found.p_value < 0.05
         assert found.p_value >= 0.05 or not found.low <= 0 <= found.high, f"seed {seed}"
-    assert 2 < sure < 38  # there were both
+    assert 2 < significant < 38  # there were both
 
 
 @pytest.mark.slow
 def test_between_equally_good_language_models_one_test_in_twenty_finds_a_difference():
-    found = [paired_parts(*readers(0.0, windows=60, seed=seed), "perplexity", "").p_value for seed in range(200)]
+    found = [
+        paired_bootstrap_sums(*readers(0.0, windows=60, seed=seed), "perplexity", "").p_value for seed in range(200)
+    ]
     assert 0.01 <= sum(p < 0.05 for p in found) / 200 <= 0.09
     assert 0.40 <= sum(p < 0.5 for p in found) / 200 <= 0.60
 
 
-def test_a_word_held_for_impossible_is_no_crash():
+def test_a_word_of_probability_zero_does_not_crash():
     a, b = [(math.inf, 1), (1.0, 1)] * 10, [(1.0, 1)] * 20
-    found = paired_parts(a, b, "perplexity", "")
+    found = paired_bootstrap_sums(a, b, "perplexity", "")
     assert found.b == pytest.approx(math.e) and found.a == pytest.approx(math.exp(700)) and found.wins == 1.0
 
 
-def test_parts_that_do_not_pair_are_refused():
+def test_sums_of_unequal_length_are_refused():
     with pytest.raises(DataError) as caught:
-        paired_parts([(1.0, 1)], [(1.0, 1)] * 2, "loss", "")
+        paired_bootstrap_sums([(1.0, 1)], [(1.0, 1)] * 2, "loss", "")
     assert str(caught.value) == "there are 1 parts of the first system and 2 of the second; each needs both"
 
 
-def test_shared_parts_keep_all_that_was_counted_and_are_cut_where_both_were():
+def test_aligned_sums_keep_the_totals_and_share_their_boundaries():
     draw = random.Random(5)
     for _ in range(50):
         places = range(1, 200)
@@ -153,9 +155,9 @@ def test_shared_parts_keep_all_that_was_counted_and_are_cut_where_both_were():
             ends = [*sorted(draw.sample(places, most)), 200]
             counts = [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
             sides.append([(float(draw.randint(0, 99)), count) for count in counts])
-        a, b = shared_parts(*sides)
+        a, b = align_sums(*sides)
         assert [count for _, count in a] == [count for _, count in b]
         assert [sum(total for total, _ in side) for side in (a, b)] == [sum(t for t, _ in side) for side in sides]
         ends = [set(accumulate(count for _, count in side)) for side in (*sides, a)]
         assert ends[0] & ends[1] == ends[2]
-        assert shared_parts(sides[0], sides[0]) == (sides[0], sides[0])
+        assert align_sums(sides[0], sides[0]) == (sides[0], sides[0])

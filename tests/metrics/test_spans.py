@@ -12,12 +12,12 @@ from seqeval.metrics.sequence_labeling import get_entities
 from regard.errors import DataError
 from regard.metrics.spans import (
     Span,
-    ends,
-    follows,
+    accuracy_score,
+    can_end,
+    can_follow,
     is_span_tag,
     mean_error,
-    repaired,
-    share_right,
+    repair_tags,
     span_scores,
     spans,
 )
@@ -38,7 +38,7 @@ BIOES = [*BIO, "E-X", "S-X", "E-Y", "S-Y"]
         ("B-X I-X E-X S-Y", [Span(0, 3, "X"), Span(3, 4, "Y")]),
         ("E-X E-X", [Span(0, 1, "X"), Span(1, 2, "X")]),
         ("S-X I-X", [Span(0, 1, "X"), Span(1, 2, "X")]),
-        ("B-A-B I-A-B", [Span(0, 2, "A-B")]),  # only the first hyphen parts letter and kind
+        ("B-A-B I-A-B", [Span(0, 2, "A-B")]),  # only the first hyphen separates letter and kind
     ],
 )
 def test_spans_of_cases_made_by_hand(tags: str, found: list[Span]) -> None:
@@ -68,14 +68,14 @@ def test_f1_precision_and_recall_are_those_of_seqeval() -> None:
 
 
 def test_the_numbers_of_a_worked_example() -> None:
-    wanted = [["B-NP", "I-NP", "O", "B-VP"], ["B-NP", "O"]]
-    said = [["B-NP", "I-NP", "O", "B-NP"], ["O", "B-NP"]]
-    f1, precision, recall = span_scores(said, wanted)
+    targets = [["B-NP", "I-NP", "O", "B-VP"], ["B-NP", "O"]]
+    predicted = [["B-NP", "I-NP", "O", "B-NP"], ["O", "B-NP"]]
+    f1, precision, recall = span_scores(predicted, targets)
     assert (precision.value, recall.value, f1.value) == (100 / 3, 100 / 3, 100 / 3)
     assert f1.signature == "spans:conlleval|bs:1000|seed:12345"
 
 
-def test_without_any_span_f1_is_nothing_and_no_error() -> None:
+def test_without_any_span_f1_is_zero_and_no_error() -> None:
     assert [score.value for score in span_scores([["O"]], [["O"]])] == [0.0, 0.0, 0.0]
 
 
@@ -84,7 +84,7 @@ def test_repaired_tags_have_the_same_spans_and_only_steps_that_the_scheme_allows
     tags = BIO if scheme == "bio" else BIOES
     for length in range(5):
         for sentence in itertools.product(tags, repeat=length):
-            whole, changed = repaired(sentence, scheme)  # type: ignore[arg-type]
+            whole, changed = repair_tags(sentence, scheme)  # type: ignore[arg-type]
             assert spans(whole) == spans(sentence)
             assert [i for i in range(length) if whole[i] != sentence[i]] == changed
             allowed = _allowed(sentence, scheme)
@@ -94,18 +94,18 @@ def test_repaired_tags_have_the_same_spans_and_only_steps_that_the_scheme_allows
 
 def _allowed(tags: list[str], scheme: str) -> bool:
     steps = zip([None, *tags[:-1]], tags, strict=True) if tags else ()
-    return all(follows(tag, before, scheme) for before, tag in steps) and (not tags or ends(tags[-1], scheme))  # type: ignore[arg-type]
+    return all(can_follow(tag, before, scheme) for before, tag in steps) and (not tags or can_end(tags[-1], scheme))  # type: ignore[arg-type]
 
 
-def test_tags_of_another_kind_are_no_span_tags() -> None:
+def test_other_tags_are_no_span_tags() -> None:
     assert not any(is_span_tag(tag, "bioes") for tag in ("NOUN", "B", "B-", "X-NP", "", "BI-NP"))
 
 
-def test_shares_and_errors_are_over_places_and_their_intervals_over_sentences() -> None:
-    accuracy = share_right("accuracy", [3, 0, 5], [4, 1, 5], "unit:word")
+def test_accuracy_and_error_are_per_token_and_their_intervals_over_sentences() -> None:
+    accuracy = accuracy_score("accuracy", [3, 0, 5], [4, 1, 5], "unit:word")
     assert (accuracy.value, accuracy.n) == (80.0, 3)
     assert accuracy.low < 80 < accuracy.high
     assert mean_error("mae", [[1.0], [], [2.0, 3.0]], "unit:degree").value == 2.0
     with pytest.raises(DataError) as caught:
-        share_right("accuracy", [], [], "unit:word")
-    assert str(caught.value) == "there is nothing to score: no sentence has a place"
+        accuracy_score("accuracy", [], [], "unit:word")
+    assert str(caught.value) == "there is nothing to score: no sentence has a token"

@@ -1,4 +1,4 @@
-"""The lecture's EncoderRNN and AutoRegressiveDecoder, composed out of ours, beside plain torch with their weights."""
+"""The lecture's EncoderRNN and AutoRegressiveDecoder, composed of ours, against plain torch with the same weights."""
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ KINDS = {"tanh": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
 
 class EncoderRNN:
-    """Embedding and RNN; returns the output at every place and the hidden state at the end."""
+    """Embedding and RNN; returns the output at every position and the final hidden state."""
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
@@ -32,14 +32,14 @@ class AutoRegressiveDecoder:
         self.decoder, self.begin, self.stop, self.longest = decoder, start, stop, longest
 
     def __call__(self, memory):
-        state, said, logits = self.decoder.start(memory, self.longest), torch.tensor([[self.begin]]), []
+        state, output, logits = self.decoder.start(memory, self.longest), torch.tensor([[self.begin]]), []
         for _ in range(self.longest):
-            features, state = self.decoder(Tokens.full(said[:, -1:]), state)
+            features, state = self.decoder(Tokens.full(output[:, -1:]), state)
             logits.append(self.decoder.readout(features[:, -1]))
-            said = torch.cat([said, logits[-1].argmax(-1, keepdim=True)], 1)
-            if said[0, -1] == self.stop:
+            output = torch.cat([output, logits[-1].argmax(-1, keepdim=True)], 1)
+            if output[0, -1] == self.stop:
                 break
-        return said[:, 1:], torch.stack(logits, 1)
+        return output[:, 1:], torch.stack(logits, 1)
 
 
 def model(cell):
@@ -60,7 +60,7 @@ def plain(rnn, kind):
 
 @pytest.mark.parametrize("cell", KINDS)
 @torch.no_grad()
-def test_the_lectures_classes_say_what_plain_torch_says(cell):
+def test_the_lectures_classes_equal_plain_torch(cell):
     ours = model(cell)
     encode = EncoderRNN(ours.encoder)
     generate = AutoRegressiveDecoder(ours.decoder, SOS, EOS, LONGEST)
@@ -73,16 +73,16 @@ def test_the_lectures_classes_say_what_plain_torch_says(cell):
         found, hidden = encode(ids)
         torch.testing.assert_close(found, outputs, atol=1e-6, rtol=1e-5)
         torch.testing.assert_close(hidden, (state[0] if cell == "lstm" else state)[0], atol=1e-6, rtol=1e-5)
-        said, logits, y = [], [], SOS
-        while len(said) < LONGEST and y != EOS:
+        output, logits, y = [], [], SOS
+        while len(output) < LONGEST and y != EOS:
             out, state = speaks(ours.decoder.embed(torch.tensor([[y]])), state)
             logits.append(ours.readout(out[:, 0]))
             y = int(logits[-1].argmax())
-            said.append(y)
+            output.append(y)
         answer, stacked = generate(ours.encoder(Tokens.full(ids)))
-        assert answer.tolist() == [said] and stacked.shape == (1, len(said), WORDS)
+        assert answer.tolist() == [output] and stacked.shape == (1, len(output), WORDS)
         torch.testing.assert_close(stacked, torch.stack(logits, 1), atol=1e-5, rtol=1e-5)
-        ((greedy,),) = search(ours, Tokens.full(ids), Tokens.of([[SOS]]), Beam(1), torch.tensor([LONGEST]))
-        assert list(greedy.tokens) == said  # and it is what our own loop says
-        lengths.add(len(said))
+        ((greedy,),) = search(ours, Tokens.full(ids), Tokens.pad([[SOS]]), Beam(1), torch.tensor([LONGEST]))
+        assert list(greedy.tokens) == output  # and equal to our greedy search
+        lengths.add(len(output))
     assert len(lengths) > 1  # some stopped by themselves

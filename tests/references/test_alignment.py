@@ -1,4 +1,4 @@
-"""Alignments over a source: worked numbers, padding, nothing to see, and hypotheses that share one copy."""
+"""Attention over a source: worked numbers, padding, empty sources, and hypotheses that share one copy."""
 
 import math
 
@@ -7,7 +7,7 @@ import torch
 
 from regard.errors import ConfigError
 from regard.nn import alignment
-from regard.nn.alignment import SCORES, Additive, Alignment, Cosine, Dot, General, mix
+from regard.nn.alignment import SCORES, Additive, Alignment, Cosine, Dot, General, weighted_sum
 from regard.sequence import Padded
 from regard.trace import record
 
@@ -34,11 +34,11 @@ def test_the_additive_score_is_v_tanh_of_the_sum():
     score = Additive(2, 2, 2)
     score.query.weight.data, score.key.weight.data = torch.eye(2), 0.5 * torch.eye(2)
     score.v.weight.data = torch.tensor([[1.0, -1.0]])
-    wanted = [math.tanh(0.6 + h / 2) - math.tanh(0.8 + k / 2) for h, k in STATES[0].tolist()]
-    assert rounded(score(QUERY, score.keys(STATES))) == [round(w, 4) for w in wanted] == [0.1365, -0.4098, -0.0222]
+    expected = [math.tanh(0.6 + h / 2) - math.tanh(0.8 + k / 2) for h, k in STATES[0].tolist()]
+    assert rounded(score(QUERY, score.keys(STATES))) == [round(w, 4) for w in expected] == [0.1365, -0.4098, -0.0222]
 
 
-def test_additive_scores_too_large_to_be_held_are_the_same_with_their_gradients(monkeypatch):
+def test_additive_scores_by_query_have_the_same_values_and_gradients(monkeypatch):
     torch.manual_seed(1)
     score, query, keys = (
         Additive(3, 4, 5).double(),
@@ -46,8 +46,8 @@ def test_additive_scores_too_large_to_be_held_are_the_same_with_their_gradients(
     )
     inputs = (query.requires_grad_(), keys.requires_grad_(), score.query.weight, score.v.weight)
     judge, found = torch.randn(2, 6, 4, dtype=torch.double), []
-    for held in (alignment.HELD, 2 * 6 * 4 * 5 - 1):
-        monkeypatch.setattr(alignment, "HELD", held)
+    for max_elements in (alignment.MAX_ELEMENTS, 2 * 6 * 4 * 5 - 1):
+        monkeypatch.setattr(alignment, "MAX_ELEMENTS", max_elements)
         scores = score(query, keys)
         found.append((scores, *torch.autograd.grad(scores, inputs, judge)))
     assert type(found[0][0].grad_fn) is not type(found[1][0].grad_fn)
@@ -63,8 +63,8 @@ def test_the_cosine_score_sees_directions_only_and_its_sharpness_is_a_factor():
         torch.testing.assert_close(found, score(7 * QUERY, score.keys(0.3 * STATES)))
 
 
-def test_without_sharpness_a_cosine_cannot_choose():
-    """Of ten places one fits and nine are opposite: its share is e / (e + 9 / e), 45 %; with 8 it is all but 1e-6."""
+def test_without_sharpness_a_cosine_is_nearly_uniform():
+    """Of ten positions one matches and nine are opposite: its weight is e / (e + 9 / e), 45 %; with 8: 1 - 1e-6."""
     score = Cosine(2, 2)
     keys = score.keys(torch.cat([torch.tensor([[[1.0, 0]]]), -torch.tensor([[[1.0, 0]]]).expand(1, 9, 2)], 1))
     shares = []
@@ -92,8 +92,8 @@ def test_weights_and_context_of_a_worked_example():
     total = sum(math.exp(s) for s in (0.6, 1.6, 5.0))
     weights = [math.exp(s) / total for s in (0.6, 1.6, 5.0)]
     assert rounded(trace.find("weights")[0].data) == [round(w, 4) for w in weights] == [0.0117, 0.0319, 0.9563]
-    wanted = [weights[0] + 3 * weights[2], 2 * weights[1] + 4 * weights[2]]
-    assert rounded(context) == [round(w, 4) for w in wanted] == rounded(trace.find("context")[0].data)
+    expected = [weights[0] + 3 * weights[2], 2 * weights[1] + 4 * weights[2]]
+    assert rounded(context) == [round(w, 4) for w in expected] == rounded(trace.find("context")[0].data)
     for name in ("scores", "weights"):
         assert trace.find(name)[0].axes == ("batch", "head", "query", "key")
         assert trace.find(name)[0].data.shape == (1, 1, 1, 3)
@@ -121,7 +121,7 @@ def test_padding_has_no_weight_and_an_empty_source_gives_zeros(name):
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_gradients_are_numbers_where_there_is_nothing_to_see(name):
+def test_gradients_are_finite_for_an_empty_source(name):
     aligned, query, states = made(name)
     query.requires_grad_(), states.requires_grad_()
     aligned(query, aligned.annotate(Padded(states, torch.tensor([4, 1, 0])))).square().sum().backward()
@@ -130,14 +130,14 @@ def test_gradients_are_numbers_where_there_is_nothing_to_see(name):
     assert (states.grad[1, 1:] == 0).all() and (states.grad[2] == 0).all() and (query.grad[2] == 0).all()
 
 
-def test_no_source_at_all_gives_zeros():
+def test_no_source_gives_zeros():
     aligned = Alignment(General(6, 6))
     source = aligned.annotate(Padded(torch.zeros(2, 0, 6), torch.tensor([0, 0])))
     assert torch.equal(aligned(torch.randn(4, 1, 6), source), torch.zeros(4, 1, 6))
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_hypotheses_that_share_a_source_see_what_they_would_see_of_a_copy(name):
+def test_hypotheses_that_share_a_source_equal_those_with_a_copy(name):
     aligned, _, states = made(name)
     lengths, query = torch.tensor([4, 2, 3]), torch.randn(6, 2, 6)
     shared = aligned(query, aligned.annotate(Padded(states, lengths)))
@@ -145,7 +145,7 @@ def test_hypotheses_that_share_a_source_see_what_they_would_see_of_a_copy(name):
     torch.testing.assert_close(shared, aligned(query, copied))
 
 
-def test_mixing_before_a_projection_is_mixing_after_it():
-    """Why what a context says to the gates can be made before there is a context."""
+def test_a_weighted_sum_commutes_with_a_projection():
+    """Why the projection of a context can be computed before the context."""
     weights, states, projection = torch.rand(4, 1, 3, 5), torch.randn(2, 5, 6), torch.randn(6, 7)
-    torch.testing.assert_close(mix(weights, states) @ projection, mix(weights, states @ projection))
+    torch.testing.assert_close(weighted_sum(weights, states) @ projection, weighted_sum(weights, states @ projection))

@@ -1,4 +1,4 @@
-"""torch.compile is an option of training: it changes the speed, not what is learned, and nothing that can be seen."""
+"""torch.compile is an option of training: it changes the speed, not the result, and not what is traced."""
 
 import subprocess
 import sys
@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from regard.models.base import Layer
-from regard.objective import Continue, Objective
+from regard.objective import NextToken, Objective
 from regard.sequence import Tokens
 from regard.spaces import Words
-from regard.tasks.copying import Copying
+from regard.tasks.copying import CopyTask
 from regard.trace import record
 from regard.train.config import TrainConfig
 from regard.train.events import Stepped
@@ -32,7 +32,7 @@ def forget_what_was_compiled():
     torch.compiler.reset()
 
 
-def still(name):
+def deterministic(name):
     model = build(name)
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
@@ -43,13 +43,13 @@ def still(name):
 def losses(model, run, compile):
     stepped = []
     config = TrainConfig(steps=3, compile=compile, schedule=Constant(lr=1e-2))
-    train(Objective(model, Continue(Words(V, 0.1))), Copying(), config, run, listeners=[stepped.append])
+    train(Objective(model, NextToken(Words(V, 0.1))), CopyTask(), config, run, listeners=[stepped.append])
     return [event.loss for event in stepped if isinstance(event, Stepped)]
 
 
 @pytest.mark.slow
-def test_without_a_compiler_training_does_not_begin(tmp_path):
-    """In a process that finds no compiler, and nothing compiled before."""
+def test_without_a_compiler_training_is_refused(tmp_path):
+    """In a process without a compiler and without a compile cache."""
     code = (
         "import torch\nfrom regard.train.compile import compile_layers\n"
         "from regard.errors import ConfigError\n"
@@ -62,34 +62,34 @@ def test_without_a_compiler_training_does_not_begin(tmp_path):
 
 
 @pytest.mark.slow
-def test_compiled_layers_learn_what_plain_ones_learn(tmp_path):
-    plain, compiled = still("transformer"), still("transformer")
-    wanted = losses(plain, tmp_path / "plain", compile=False)
+def test_compiled_layers_train_like_plain_ones(tmp_path):
+    plain, compiled = deterministic("transformer"), deterministic("transformer")
+    expected = losses(plain, tmp_path / "plain", compile=False)
     found = losses(compiled, tmp_path / "compiled", compile=True)
     layers = [module for module in compiled.modules() if isinstance(module, Layer)]
     assert len(layers) == 4 and all(layer._compiled_call_impl is not None for layer in layers)
-    assert found == pytest.approx(wanted, abs=1e-4)
-    assert wanted[0] - wanted[-1] > 1e-3  # weights moved: the later losses say that the gradients agree
+    assert found == pytest.approx(expected, abs=1e-4)
+    assert expected[0] - expected[-1] > 1e-3  # weights moved: so the later losses depend on the gradients
 
 
 @pytest.mark.slow
 @torch.no_grad()
-def test_a_model_whose_layers_are_compiled_shows_what_it_computes():
-    plain, compiled = still("transformer"), still("transformer")
+def test_a_model_with_compiled_layers_is_traced_correctly():
+    plain, compiled = deterministic("transformer"), deterministic("transformer")
     for module in compiled.modules():
         if isinstance(module, Layer):
             module.compile(dynamic=True)
     source = text()
     before = compiled(source, RAGGED)  # compiled here
-    with record(plain) as wanted:
+    with record(plain) as expected:
         plain(source, RAGGED)
     with record(compiled) as found:
         compiled(source, RAGGED)
-    assert [r.name for r in found.records] == [r.name for r in wanted.records]
+    assert [r.name for r in found.records] == [r.name for r in expected.records]
     assert len(found.find("*.weights")) == 6
-    for a, b in zip(found.records, wanted.records, strict=True):
+    for a, b in zip(found.records, expected.records, strict=True):
         torch.testing.assert_close(a.data, b.data, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(compiled(source, RAGGED), before)  # and looking has not changed it
     torch.testing.assert_close(
-        compiled(Tokens.of([[4, 5]]), Tokens.of([[2, 6, 7]])), plain(Tokens.of([[4, 5]]), Tokens.of([[2, 6, 7]]))
+        compiled(Tokens.pad([[4, 5]]), Tokens.pad([[2, 6, 7]])), plain(Tokens.pad([[4, 5]]), Tokens.pad([[2, 6, 7]]))
     )

@@ -1,21 +1,21 @@
-"""Luong's decoder against its equations, a row and a place at a time: scores, feeding, no loop."""
+"""Luong's decoder against its equations, row by row and position by position: scores, input feeding."""
 
 import pytest
 import torch
 
 from regard.errors import ConfigError
 from regard.look.recording import Recording
-from regard.models.base import Nothing
+from regard.models.base import EmptyEncoder
 from regard.models.luong import LuongConfig
 from regard.models.rnnsearch import RNNsearchConfig
 from regard.nn.alignment import SCORES
 from regard.sequence import Tokens
 from regard.spaces import Words
-from regard.trace import record, scene
+from regard.trace import record, trace_context
 
 CLOSE = {"atol": 1e-6, "rtol": 1e-6}
-SOURCE = Tokens.of([[4, 5, 6, 7], [8, 3], [5]])
-TARGET = Tokens.of([[2, 4], [2, 5, 6, 7], [2, 8, 3]])
+SOURCE = Tokens.pad([[4, 5, 6, 7], [8, 3], [5]])
+TARGET = Tokens.pad([[2, 4], [2, 5, 6, 7], [2, 8, 3]])
 SHAPES = [(score, feeding) for score in SCORES for feeding in ("input", "none")]
 
 
@@ -47,12 +47,12 @@ def naive_score(name, score, h, s):
 def naive_features(decoder, name, feeding, memory, ids):
     states = [(h[0], c[0]) for h, c in memory.final]
     attended, features = torch.zeros(6, dtype=torch.double), []
-    W_c = torch.cat([decoder.context_said.weight, decoder.hidden_said.weight], 1)
+    W_c = torch.cat([decoder.context_projection.weight, decoder.hidden_projection.weight], 1)
     for y in ids:
         x = decoder.embed.weight[y]
         for i, layer in enumerate(decoder.stack.layers):
-            fed = decoder.feed.weight @ attended if feeding == "input" and i == 0 else 0.0
-            states[i] = cell(layer, x, states[i], fed)
+            feed = decoder.input_feed.weight @ attended if feeding == "input" and i == 0 else 0.0
+            states[i] = cell(layer, x, states[i], feed)
             x = states[i][0]
         scores = torch.stack([naive_score(name, decoder.cross.score, x, s) for s in memory.states.data[0]])
         weights = scores.exp() / scores.exp().sum()
@@ -68,31 +68,33 @@ def rows(tokens):
 
 def naive(model, name, feeding):
     pairs = zip(rows(SOURCE), rows(TARGET), strict=True)
-    return torch.cat([naive_features(model.decoder, name, feeding, model.encoder(Tokens.of([s])), t) for s, t in pairs])
+    return torch.cat(
+        [naive_features(model.decoder, name, feeding, model.encoder(Tokens.pad([s])), t) for s, t in pairs]
+    )
 
 
 def gradients(model, features):
     names, ps = zip(*((n, p) for n, p in model.named_parameters() if not n.startswith("decoder.readout")), strict=True)
-    judged = (features * torch.linspace(-1, 1, features.numel()).view_as(features)).sum()
-    return dict(zip(names, torch.autograd.grad(judged, ps), strict=True))
+    weighted_sum = (features * torch.linspace(-1, 1, features.numel()).view_as(features)).sum()
+    return dict(zip(names, torch.autograd.grad(weighted_sum, ps), strict=True))
 
 
 @pytest.mark.parametrize(("score", "feeding"), SHAPES)
 def test_features_and_gradients_are_the_papers(score, feeding):
     model = build(score, feeding)
-    found, wanted = model(SOURCE, TARGET)[TARGET.mask], naive(model, score, feeding)
-    torch.testing.assert_close(found, wanted, **CLOSE)
-    equations = gradients(model, wanted)
+    found, expected = model(SOURCE, TARGET)[TARGET.mask], naive(model, score, feeding)
+    torch.testing.assert_close(found, expected, **CLOSE)
+    equations = gradients(model, expected)
     for name, gradient in gradients(model, found).items():
         assert equations[name].abs().max() > 1e-7, name
         torch.testing.assert_close(gradient, equations[name], **CLOSE)
 
 
 @pytest.mark.parametrize(("score", "feeding"), SHAPES)
-def test_one_word_at_a_time_is_all_at_once_and_watching_changes_nothing(score, feeding):
+def test_one_word_at_a_time_equals_all_at_once_and_tracing_changes_nothing(score, feeding):
     model = build(score, feeding)
     at_once = model(SOURCE, TARGET)
-    state, steps = model.start(SOURCE, room=4), []
+    state, steps = model.start(SOURCE, max_tokens=4), []
     for ids in TARGET.data.split(1, 1):
         features, state = model.decoder(Tokens.full(ids), state)
         steps.append(features)
@@ -104,7 +106,7 @@ def test_one_word_at_a_time_is_all_at_once_and_watching_changes_nothing(score, f
         torch.testing.assert_close(a, b, **CLOSE)
 
 
-def test_what_was_looked_at_reaches_the_next_step_only_if_it_is_fed():
+def test_attention_reaches_the_next_step_only_with_input_feeding():
     for feeding, reaches in (("input", True), ("none", False)):
         model = build(feeding=feeding)
         with record(model) as plain:
@@ -116,16 +118,16 @@ def test_what_was_looked_at_reaches_the_next_step_only_if_it_is_fed():
 
 
 @pytest.mark.parametrize("feeding", ["input", "none"])
-def test_an_alignment_wears_the_sources_words_whichever_way_it_was_read(feeding):
-    """The attended place is the one whose state is looked at: all weight on place 0 gives the first word's state."""
+def test_an_alignment_is_labeled_by_the_source_also_when_it_is_reversed(feeding):
+    """With all weight on position 0 the context is the first word's state."""
     model = build(feeding=feeding)
-    with record(model) as trace, scene(source=rows(SOURCE), target=rows(TARGET)):
+    with record(model) as trace, trace_context(source=rows(SOURCE), target=rows(TARGET)):
         model(SOURCE, TARGET)
     view = Recording(trace).attention(row=0)
     assert view.name == "decoder.cross.weights" and view.columns == ["4", "5", "6", "7"]
     assert view.weights.shape == (2, 4) and abs(view.weights.sum(1) - 1).max() < 1e-6
     memory = model.encoder(SOURCE)
-    _, ends = model.encoder.stack(Tokens.of([[7, 6, 5, 4]]).like(model.encoder.embed(torch.tensor([[7, 6, 5, 4]]))))
+    _, ends = model.encoder.stack(Tokens.pad([[7, 6, 5, 4]]).like(model.encoder.embed(torch.tensor([[7, 6, 5, 4]]))))
     torch.testing.assert_close(memory.states.data[0, 0], ends[-1][0][0], **CLOSE)  # read last, stands first
 
 
@@ -138,7 +140,7 @@ def test_a_dot_product_with_an_encoder_twice_as_wide_is_refused():
     )
 
 
-def test_a_decoder_that_looks_needs_a_source():
+def test_a_decoder_with_attention_needs_a_source():
     with pytest.raises(ConfigError) as error:
-        LuongConfig(layers=1, width=6).build_decoder(Words(9), Nothing())
-    assert str(error.value) == "luong looks at a source, and this encoder reads none; use an encoder that does"
+        LuongConfig(layers=1, width=6).build_decoder(Words(9), EmptyEncoder())
+    assert str(error.value) == "luong attends to a source, and this encoder reads none; use an encoder that does"

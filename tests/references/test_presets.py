@@ -1,4 +1,4 @@
-"""Published shapes and worked examples: numbers that anybody can check against the papers."""
+"""Published model sizes and worked examples, against the numbers of the papers."""
 
 import math
 import re
@@ -38,7 +38,7 @@ def test_a_preset_names_its_paper_and_allocates_nothing_to_count_itself():
 
 
 def peak() -> float:
-    """The most bytes that this process has had."""
+    """Peak memory of this process in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
 
 
@@ -63,9 +63,9 @@ def rnnsearch(words, width=1000, word=620, maxout=500):
 
 
 def luong(words, layers=4, width=1000):
-    fed = 4 * width * width  # the lowest layer reads the attentional vector beside the word
+    feed_weights = 4 * width * width  # the lowest layer reads the attentional vector beside the word
     combined = 2 * width * width  # Wc
-    return 3 * words * width + 2 * layers * lstm(width, width) + fed + width * width + combined
+    return 3 * words * width + 2 * layers * lstm(width, width) + feed_weights + width * width + combined
 
 
 def gnmt(words, layers=8, width=1024):
@@ -103,15 +103,15 @@ def test_one_query_over_three_keys_gives_the_worked_weights_and_context():
     to_value = torch.tensor([[1.0, 0, 0, 0], [0, 1, 1, 0]])
     q = to_query @ y
     assert q.tolist() == [-1, 1, 0, 1]
-    seen = KeysValues(x[None, None], (x @ to_value.T)[None, None])
+    memory = KeysValues(x[None, None], (x @ to_value.T)[None, None])
     layer = nn.Identity()
     with record(layer) as trace:
-        z = attend(layer, q[None, None, None], seen, "all", "query key")
+        z = attend(layer, q[None, None, None], memory, "full", "query key")
     scores, weights = trace.find("scores")[0].data, trace.find("weights")[0].data
     assert (scores.flatten() * math.sqrt(4)).tolist() == [-1, 1, -1]
     assert [round(w, 4) for w in weights.flatten().tolist()] == [0.2119, 0.5761, 0.2119]
     assert [round(v, 4) for v in z.flatten().tolist()] == [0.4239, 0.5761]
-    unseen = attend(layer, q[None, None, None], seen, "all", "query key")
+    unseen = attend(layer, q[None, None, None], memory, "full", "query key")
     assert [round(v, 4) for v in unseen.flatten().tolist()] == [0.4239, 0.5761]
 
 
@@ -124,10 +124,10 @@ def test_scores_of_112_and_96_in_heads_of_width_64_become_weights_of_88_and_12_p
     v[..., :2] = torch.eye(2)
     layer = nn.Identity()
     with record(layer) as trace:
-        attend(layer, q, KeysValues(k, v), "all", "query key")
+        attend(layer, q, KeysValues(k, v), "full", "query key")
     assert trace.find("scores")[0].data.flatten().tolist() == [14, 12]
     assert [round(w, 2) for w in trace.find("weights")[0].data.flatten().tolist()] == [0.88, 0.12]
-    assert [round(w, 2) for w in attend(layer, q, KeysValues(k, v), "all", "query key").flatten()[:2].tolist()] == [
+    assert [round(w, 2) for w in attend(layer, q, KeysValues(k, v), "full", "query key").flatten()[:2].tolist()] == [
         0.88,
         0.12,
     ]

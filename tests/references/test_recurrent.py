@@ -1,4 +1,4 @@
-"""Cells, stacks and both directions against torch.nn with the same weights; the lecture's cell worked by hand."""
+"""Cells, stacks and bidirectional layers against torch.nn with the same weights; the lecture's cell by hand."""
 
 import itertools
 
@@ -25,9 +25,9 @@ INPUTS, WIDTH, DEPTH = 5, 6, 3
 
 
 def torch_name(name):
-    """layers.1.rnn.weight_ih_l0 -> weight_ih_l1; layers.1.back.rnn.weight_ih_l0 -> weight_ih_l1_reverse"""
+    """layers.1.rnn.weight_ih_l0 -> weight_ih_l1; layers.1.backward_layer.rnn.weight_ih_l0 -> weight_ih_l1_reverse"""
     _, layer, *way, _, weight = name.split(".")
-    return f"{weight[:-1]}{layer}{'_reverse' if way == ['back'] else ''}"
+    return f"{weight[:-1]}{layer}{'_reverse' if way == ['backward_layer'] else ''}"
 
 
 def pair(cell, ways):
@@ -36,10 +36,10 @@ def pair(cell, ways):
     torch.manual_seed(2)
     ours = stack(cell, [INPUTS, *[WIDTH] * DEPTH])
     theirs = THEIRS[cell](INPUTS, WIDTH, DEPTH, batch_first=True, bidirectional=both)
-    given = {torch_name(name): p.detach() for name, p in ours.named_parameters()}
-    zeros = {name: torch.zeros_like(p) for name, p in theirs.named_parameters() if name not in given}
+    weights = {torch_name(name): p.detach() for name, p in ours.named_parameters()}
+    zeros = {name: torch.zeros_like(p) for name, p in theirs.named_parameters() if name not in weights}
     assert set(zeros) == {n for n, _ in theirs.named_parameters() if "bias_hh" in n and cell in ("tanh", "relu")}
-    theirs.load_state_dict(given | zeros, strict=True)
+    theirs.load_state_dict(weights | zeros, strict=True)
     return ours, theirs
 
 
@@ -50,20 +50,20 @@ def sequences(kind):
 
 
 def read(theirs, x):
-    """torch's, over sequences of unequal length: (outputs, what is remembered (parts, layers x ways, batch, width))."""
+    """torch's, over sequences of unequal length: (outputs, states (tensors, layers x directions, batch, width))."""
     packed = nn.utils.rnn.pack_padded_sequence(x.data, x.lengths, batch_first=True, enforce_sorted=False)
     out, end = theirs(packed)
     return nn.utils.rnn.pad_packed_sequence(out, batch_first=True, total_length=7)[0], end
 
 
-def judged(out, ends, x):
-    """A number that every output and every last state moves in its own way."""
+def weighted_sum(out, ends, x):
+    """A number that depends on every output and every final state."""
     values = torch.cat([out[x.mask].flatten(), *(state.flatten() for state in ends)])
     return (values * torch.linspace(-1, 1, len(values), dtype=values.dtype)).sum()
 
 
 def as_torchs(ends, cell, both):
-    """Our last states in torch's order: hidden (and cell), each (layers x ways, batch, width)."""
+    """Our last states in torch's order: hidden (and cell), each (layers x directions, batch, width)."""
     stacked = [torch.stack(part) for part in zip(*ends, strict=True)]
     if both:
         stacked = [s.unflatten(2, (2, WIDTH)).transpose(1, 2).flatten(0, 1) for s in stacked]
@@ -83,8 +83,8 @@ def test_a_stack_is_torchs_in_outputs_states_and_gradients_to_1e_6(cell, ways, k
     found = as_torchs(ends, cell, STACKS[ways][1])
     torch.testing.assert_close(found, end, **CLOSE)
     flat = (lambda e: list(e)) if cell == "lstm" else (lambda e: [e])
-    judged(outs[-1], flat(found), x).backward()
-    judged(out, flat(end), same).backward()
+    weighted_sum(outs[-1], flat(found), x).backward()
+    weighted_sum(out, flat(end), same).backward()
     theirs_by_name = dict(theirs.named_parameters())
     for name, p in ours.named_parameters():
         torch.testing.assert_close(p.grad, theirs_by_name[torch_name(name)].grad, atol=1e-6, rtol=1e-6, msg=name)
@@ -94,31 +94,31 @@ def test_a_stack_is_torchs_in_outputs_states_and_gradients_to_1e_6(cell, ways, k
 @pytest.mark.parametrize("kind", LENGTHS)
 @pytest.mark.parametrize("ways", STACKS)
 @pytest.mark.parametrize("cell", THEIRS)
-def test_the_watched_loop_is_the_fused_kernel_in_outputs_states_and_gradients(cell, ways, kind):
+def test_the_traced_loop_equals_the_fused_kernel_in_outputs_states_and_gradients(cell, ways, kind):
     (ours, _), x = pair(cell, ways), sequences(kind)
     ours.double()
     x = x.like(x.data.detach().double())
     fused, ends = ours(x)
-    judged(fused[-1], itertools.chain(*ends), x).backward()
-    wanted = {name: p.grad.clone() for name, p in ours.named_parameters()}
+    weighted_sum(fused[-1], itertools.chain(*ends), x).backward()
+    expected = {name: p.grad.clone() for name, p in ours.named_parameters()}
     ours.zero_grad()
     with record(ours, gradients=True) as trace:
         watched, seen = ours(x)
-    judged(watched[-1], itertools.chain(*seen), x).backward()
+    weighted_sum(watched[-1], itertools.chain(*seen), x).backward()
     assert len(trace.find("layers.*.hidden")) == DEPTH * 7 * (1 + STACKS[ways][1])  # it was the loop that ran
     for a, b in zip(watched, fused, strict=True):
         torch.testing.assert_close(a[x.mask], b[x.mask], **EXACT)
     torch.testing.assert_close(seen, ends, **EXACT)
     for name, p in ours.named_parameters():
-        torch.testing.assert_close(p.grad, wanted[name], **EXACT, msg=name)
+        torch.testing.assert_close(p.grad, expected[name], **EXACT, msg=name)
 
 
 @pytest.mark.parametrize("cell", THEIRS)
 @torch.no_grad()
-def test_single_steps_are_the_whole_and_projecting_beforehand_changes_nothing(cell):
+def test_single_steps_equal_the_whole_with_and_without_projecting_beforehand(cell):
     torch.manual_seed(4)
     layer, x = recurrent(cell, INPUTS, WIDTH).double(), torch.randn(3, 7, INPUTS, dtype=torch.double)
-    start = tuple(torch.randn(3, WIDTH, dtype=torch.double) for _ in range(layer.parts))
+    start = tuple(torch.randn(3, WIDTH, dtype=torch.double) for _ in range(layer.state_tensors))
     out, end = layer(Padded(x, torch.full((3,), 7), ragged=False), start)
     steps, state, projected, hoisted = [], start, layer.project(x), start
     for t in range(7):
@@ -134,10 +134,10 @@ def test_single_steps_are_the_whole_and_projecting_beforehand_changes_nothing(ce
 @pytest.mark.parametrize("watched", [False, True], ids=["fused", "watched"])
 @pytest.mark.parametrize("cell", THEIRS)
 @torch.no_grad()
-def test_a_row_of_length_0_keeps_its_state_and_a_batch_without_places_keeps_all(cell, watched):
+def test_an_empty_row_and_an_empty_batch_keep_their_states(cell, watched):
     torch.manual_seed(5)
     layer, x = recurrent(cell, INPUTS, WIDTH), torch.randn(3, 4, INPUTS)
-    start = tuple(torch.randn(3, WIDTH) for _ in range(layer.parts))
+    start = tuple(torch.randn(3, WIDTH) for _ in range(layer.state_tensors))
     lengths = torch.tensor([4, 0, 2])
 
     def run(x, lengths):
@@ -149,8 +149,8 @@ def test_a_row_of_length_0_keeps_its_state_and_a_batch_without_places_keeps_all(
     _, end = run(x, lengths)
     for old, new in zip(start, end, strict=True):
         assert torch.equal(old[1], new[1]) and not torch.equal(old[0], new[0])
-    alone = layer(Padded(x[2:, :2], torch.tensor([2]), ragged=False), tuple(part[2:] for part in start))[1]
-    torch.testing.assert_close(tuple(part[2:] for part in end), alone, **CLOSE)
+    single = layer(Padded(x[2:, :2], torch.tensor([2]), ragged=False), tuple(part[2:] for part in start))[1]
+    torch.testing.assert_close(tuple(part[2:] for part in end), single, **CLOSE)
     out, end = run(x[:, :0], lengths * 0)
     assert out.shape == (3, 0, WIDTH) and all(map(torch.equal, start, end))
 
@@ -159,17 +159,17 @@ def test_a_row_of_length_0_keeps_its_state_and_a_batch_without_places_keeps_all(
 @pytest.mark.parametrize("ways", STACKS)
 @pytest.mark.parametrize("cell", THEIRS)
 @torch.no_grad()
-def test_a_recurrence_keeps_the_precision_of_its_weights_where_all_around_it_is_rounded(cell, ways, kind):
+def test_a_recurrent_layer_keeps_float32_under_autocast(cell, ways, kind):
     (ours, _), x = pair(cell, ways), sequences(kind)
-    wanted, ends = ours(x)
+    expected, ends = ours(x)
     with torch.autocast("cpu", torch.bfloat16):
         found, same = ours(x)
         ours(x.like(x.data.bfloat16()))
-    assert torch.equal(found[-1], wanted[-1]) and all(map(torch.equal, same[-1], ends[-1]))
+    assert torch.equal(found[-1], expected[-1]) and all(map(torch.equal, same[-1], ends[-1]))
 
 
 @torch.no_grad()
-def test_a_held_cell_is_held_to_the_bit_however_long_the_padding():
+def test_the_cell_at_padding_is_kept_to_the_bit():
     torch.manual_seed(8)
     layer, x = LSTM(INPUTS, WIDTH), torch.randn(1, 500, INPUTS) * 100
     _, short = layer(Padded(x[:, :4], torch.tensor([3])), layer.zeros(x))
@@ -178,13 +178,13 @@ def test_a_held_cell_is_held_to_the_bit_however_long_the_padding():
 
 
 @torch.no_grad()
-def test_what_was_padding_before_a_row_was_read_backwards_is_still_padding():
-    """The first state of the way back is that of a row alone, not one that has read its neighbours' padding."""
+def test_padding_stays_padding_in_a_reversed_row():
+    """The final backward state is that of a row alone: it has not read padding."""
     torch.manual_seed(6)
     layer, x = Bidirectional("gru", INPUTS, WIDTH), torch.randn(2, 6, INPUTS)
     out, (onward, back) = layer(Padded(x, torch.tensor([6, 3])))
-    alone, (end, beginning) = layer(Padded(x[1:, :3], torch.tensor([3]), ragged=False))
-    torch.testing.assert_close(out[1:, :3], alone, **CLOSE)
+    single, (end, beginning) = layer(Padded(x[1:, :3], torch.tensor([3]), ragged=False))
+    torch.testing.assert_close(out[1:, :3], single, **CLOSE)
     torch.testing.assert_close((onward[0][1:], back[0][1:]), (end[0], beginning[0]), **CLOSE)
 
 
@@ -228,41 +228,41 @@ def test_torchs_two_biases_are_our_one_when_they_are_added():
 
 
 @torch.no_grad()
-def test_gates_are_recorded_with_their_names_and_can_be_replaced():
+def test_gates_are_tapped_with_their_names_and_can_be_replaced():
     layers = {"lstm": ("input", "forget", "candidate", "output"), "gru": ("reset", "update")}
     for cell, names in layers.items():
         layer, x = recurrent(cell, INPUTS, WIDTH), Padded(torch.randn(2, 3, INPUTS), torch.tensor([3, 2]))
-        start = tuple(torch.randn(2, WIDTH) for _ in range(layer.parts))
+        start = tuple(torch.randn(2, WIDTH) for _ in range(layer.state_tensors))
         with record(layer) as trace:
             layer(x, start)
         seen = trace.find("gates")
-        assert [r.scene["position"] for r in seen] == [0, 1, 2]
+        assert [r.context["position"] for r in seen] == [0, 1, 2]
         assert seen[0].axes == ("batch", "gate", "width") and seen[0].labels["gate"] == names
         assert seen[0].data.shape == (2, len(names), WIDTH)
         if cell == "lstm":  # a cell that forgets nothing and lets nothing in stays as it was
             closed = torch.tensor([0.0, 1.0, 0.0, 0.0])[:, None].expand(4, WIDTH)
             with record(layer, replace={"gates": lambda t, c=closed: c.expand_as(t)}):
-                _, (hidden, kept) = layer(x, start)
-            assert torch.equal(kept, start[1]) and not hidden.any()
+                _, (hidden, unchanged) = layer(x, start)
+            assert torch.equal(unchanged, start[1]) and not hidden.any()
         else:  # a cell that resets and updates all has nothing to go by but its input
             with record(layer, replace={"gates": torch.zeros_like}) as closed:
                 _, (hidden,) = layer(x, start)
             b = layer.rnn.bias_ih_l0[2 * WIDTH :]
-            wanted = torch.tanh(x.data[0, 2] @ layer.rnn.weight_ih_l0[2 * WIDTH :].T + b)
-            torch.testing.assert_close(hidden[0], wanted, **CLOSE)
-            torch.testing.assert_close(closed.find("candidate")[2].data[0], wanted, **CLOSE)
+            expected = torch.tanh(x.data[0, 2] @ layer.rnn.weight_ih_l0[2 * WIDTH :].T + b)
+            torch.testing.assert_close(hidden[0], expected, **CLOSE)
+            torch.testing.assert_close(closed.find("candidate")[2].data[0], expected, **CLOSE)
 
 
 @torch.no_grad()
-def test_the_way_back_says_so_and_hidden_states_are_the_outputs():
+def test_records_of_the_backward_layer_are_marked_and_hidden_states_are_the_outputs():
     layer, x = Bidirectional("lstm", INPUTS, WIDTH), Padded(torch.randn(1, 4, INPUTS), torch.tensor([4]), ragged=False)
     with record(layer) as trace:
         out, _ = layer(x)
-    for way, part in (("onward", slice(0, WIDTH)), ("back", slice(WIDTH, None))):
+    for way, part in (("forward_layer", slice(0, WIDTH)), ("backward_layer", slice(WIDTH, None))):
         seen = trace.find(f"{way}.hidden")
-        assert len(seen) == 4 and all(r.scene.get("backwards", False) == (way == "back") for r in seen)
+        assert len(seen) == 4 and all(r.context.get("backwards", False) == (way == "backward_layer") for r in seen)
         for r in seen:
-            place = 3 - r.scene["position"] if way == "back" else r.scene["position"]
+            place = 3 - r.context["position"] if way == "backward_layer" else r.context["position"]
             assert torch.equal(r.data, out[:, place, part])
 
 
@@ -273,16 +273,16 @@ def test_a_forget_bias_is_what_the_forget_gates_start_from_and_nothing_else_chan
     stack = Stack("lstm", [INPUTS, WIDTH, WIDTH])
     set_forget_bias(stack, 1.0)
     forget = slice(WIDTH, 2 * WIDTH)
-    for layer, before in zip(stack.each(), plain.each(), strict=True):
+    for layer, before in zip(stack.layer_list(), plain.layer_list(), strict=True):
         biases = layer.rnn.bias_ih_l0 + layer.rnn.bias_hh_l0
         assert torch.equal(biases[forget], torch.ones(WIDTH))
         for name, p in layer.rnn.named_parameters():
-            kept = torch.ones(4 * WIDTH, dtype=torch.bool)
-            kept[forget] = "weight" in name
-            assert torch.equal(p[kept], before.rnn.get_parameter(name)[kept])
+            unchanged = torch.ones(4 * WIDTH, dtype=torch.bool)
+            unchanged[forget] = "weight" in name
+            assert torch.equal(p[unchanged], before.rnn.get_parameter(name)[unchanged])
             assert p.requires_grad
 
 
-def test_unrolling_nothing_is_an_error():
-    with pytest.raises(ValueError, match="at least one place"):
+def test_unrolling_an_empty_sequence_is_an_error():
+    with pytest.raises(ValueError, match="at least one position"):
         unrolled(lambda x, s: (x, s), Padded(torch.zeros(1, 0, 2), torch.tensor([0])), torch.zeros(1, 2))

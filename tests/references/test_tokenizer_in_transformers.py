@@ -6,7 +6,7 @@ import pytest
 from transformers import PreTrainedTokenizerFast
 
 from regard.text import Tokenizer, TokenizerConfig
-from regard.text.kinds import Kind
+from regard.text.tokenizer import TokenizerKind
 
 LINES = [
     "Like a lamb to the slaughter, <EOS> said the  shepherd.",
@@ -18,9 +18,9 @@ LINES = [
 
 
 @pytest.mark.parametrize("kind", ["char", "word", "bpe", "byte-bpe", "unigram"])
-def test_transformers_reads_our_file_and_gives_equal_ids_and_text(kind: Kind, tmp_path: Path) -> None:
+def test_transformers_reads_our_file_and_gives_equal_ids_and_text(kind: TokenizerKind, tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
-    ours = Tokenizer.train(LINES, TokenizerConfig(kind=kind, size=400))
+    ours = Tokenizer.train(LINES, TokenizerConfig(kind=kind, vocab_size=400))
     ours.save(path)
     theirs = PreTrainedTokenizerFast(tokenizer_file=str(path), split_special_tokens=True)
     assert len(theirs) == ours.size

@@ -1,4 +1,4 @@
-"""regard studio: it says where it is, answers there and nowhere else, and ends by Ctrl-C."""
+"""regard studio: prints its address, reports errors, and ends on Ctrl-C."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from regard.cli import invoke
 
 
 @pytest.mark.slow
-def test_it_says_where_it_is_and_ends_by_ctrl_c(folder, tmp_path):
+def test_the_studio_prints_its_address_and_ends_on_ctrl_c(folder, tmp_path):
     command = [sys.executable, "-m", "regard", "studio", str(folder), "--port", "0", "--no-browser"]
     environment = {**os.environ, "REGARD_CACHE": str(tmp_path)}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment)
@@ -31,17 +31,17 @@ def test_it_says_where_it_is_and_ends_by_ctrl_c(folder, tmp_path):
         process.communicate()
 
 
-def test_a_folder_that_is_not_there_is_told(capsys):
+def test_a_missing_folder_is_reported(capsys):
     assert invoke(["studio", "nowhere"]) == 66
     assert capsys.readouterr().err == "error: nowhere: there is no such folder; expected a run or a folder of runs\n"
 
 
-def test_a_port_that_is_taken_is_told(capsys, folder, tmp_path, monkeypatch):
+def test_a_port_in_use_is_reported(capsys, folder, tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+    with socket.socket() as in_use:
+        in_use.bind(("127.0.0.1", 0))
+        in_use.listen()
+        port = in_use.getsockname()[1]
         assert invoke(["studio", str(folder), "--port", str(port), "--no-browser"]) == 74
     assert (
         capsys.readouterr().err
@@ -49,7 +49,7 @@ def test_a_port_that_is_taken_is_told(capsys, folder, tmp_path, monkeypatch):
     )
 
 
-def test_without_its_packages_it_says_what_to_install(capsys, folder, monkeypatch):
+def test_without_its_packages_the_studio_says_what_to_install(capsys, folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert invoke(["studio", str(folder), "--no-browser"]) == 2
     assert capsys.readouterr().err == (

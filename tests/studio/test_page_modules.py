@@ -1,4 +1,4 @@
-"""The page's modules keep the package's taste: short functions, short files, no markup out of text, no strangers."""
+"""Structure of the page's modules: size limits, no markup from text, imports only from lower folders."""
 
 import re
 
@@ -8,8 +8,9 @@ from regard.look import html
 from regard.studio.app import page_files
 
 MODULES = {name: text.decode() for name, text in page_files().items() if name.endswith(".js")}
+LEVELS = {"core": 0, "trace": 1, "widgets": 2, "tabs": 3, "screens": 4, "lessons": 4, "": 5}
 WORD = r"(?!if\b|for\b|while\b|switch\b|catch\b|return\b)\w+"
-BEGINS = re.compile(
+FUNCTION_START = re.compile(
     rf"^(?P<margin> *)(?:export )?(?:async )?(?:function \w+|(?:static |get |set |async )*{WORD})\(.*\{{$"
     r"|^(?P<own> *)(?:export )?(?:async )?function \w+\($"
     r"|^(?P<named> *)(?:export )?(?:const|let) \w+ = (?:async )?\(.*=> \{$"
@@ -20,19 +21,24 @@ MARKUP = re.compile(
 
 
 def functions(text):
-    """(first line, lines) of each function: it ends where a brace stands under its beginning."""
+    """(first line, lines) of each function: it ends at the next closing brace with the same indentation."""
     lines = text.splitlines()
     for i, line in enumerate(lines):
-        begins = BEGINS.match(line)
-        if begins:
-            margin = next(group for group in begins.groups() if group is not None)
+        start = FUNCTION_START.match(line)
+        if start:
+            margin = next(group for group in start.groups() if group is not None)
             end = next(j for j in range(i + 1, len(lines)) if lines[j].startswith(f"{margin}}}"))
             yield line.strip(), end - i + 1
 
 
-def test_functions_are_found_at_all():
-    found = {name: list(functions(text)) for name, text in MODULES.items()}
-    assert len(found["matrix.js"]) > 15 and ("export function matrix(matrix) {", 3) in found["matrix.js"]
+def imports_of(name):
+    """The modules that a module imports."""
+    return [html.resolve(name, other) for _, other in html.IMPORT.findall(MODULES[name])]
+
+
+def test_functions_are_found():
+    found = list(functions(MODULES["widgets/matrix.js"]))
+    assert len(found) > 15 and ("export function matrix(matrix) {", 3) in found
     assert list(functions("function long(\n  a,\n) {\n}\n")) == [("function long(", 4)]
 
 
@@ -43,20 +49,27 @@ def test_no_function_has_more_than_fifty_lines_and_no_file_more_than_four_hundre
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
-def test_no_module_makes_markup_or_code_out_of_text(name):
+def test_no_module_turns_text_into_markup_or_code(name):
     assert MARKUP.findall(MODULES[name]) == []
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
-def test_modules_are_typed_and_import_nobody_but_one_another(name):
+def test_modules_are_type_checked_and_import_only_each_other(name):
     text = MODULES[name]
     assert text.startswith("// @ts-check\n")
     others = re.findall(r'^import .*? from "(.*?)";', text, re.MULTILINE | re.DOTALL)
-    assert all(re.fullmatch(r"\./\w+\.js", other) and other[2:] in MODULES for other in others)
-    assert len(html.IMPORT.findall(text)) == len(others)  # in the form that a single file is made from
+    assert all(other.startswith(("./", "../")) and html.resolve(name, other) in MODULES for other in others)
+    assert len(html.IMPORT.findall(text)) == len(others)  # in the form that look/html.py can bundle
     assert "http://" not in text.replace("http://www.w3.org/", "") and "https://" not in text
 
 
 def test_every_module_is_used():
-    used = {other for text in MODULES.values() for _, other in html.IMPORT.findall(text)}
-    assert set(MODULES) - {f"{name}.js" for name in used} == {"main.js", "alone.js", "types.js"}
+    used = {f"{other}.js" for name in MODULES for other in imports_of(name)}
+    assert set(MODULES) - used == {"main.js", "standalone.js", "core/types.js"}
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_a_folder_imports_only_from_itself_and_from_lower_folders(name):
+    level = LEVELS[name.rpartition("/")[0]]
+    assert [other for other in imports_of(name) if LEVELS[other.rpartition("/")[0]] > level] == []
+    assert re.fullmatch(r"([a-z]+/)?[a-z]+(-[a-z]+)*\.js", name)

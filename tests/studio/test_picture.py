@@ -1,4 +1,4 @@
-"""PNG without a browser: as large as asked, in any script, and a clear word where it cannot be drawn."""
+"""PNG without a browser: size, labels in all scripts, and errors."""
 
 import struct
 import sys
@@ -13,7 +13,7 @@ from regard.look.png import png
 
 
 def pixels(data):
-    """(rows, columns, 4): a PNG of 8 bits with transparency, undone by hand."""
+    """(rows, columns, 4): decode a PNG of 8 bits with transparency."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     at, packed, size = 8, b"", (0, 0)
     while at < len(data):
@@ -27,11 +27,11 @@ def pixels(data):
     lines = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(size[1], 1 + 4 * size[0])
     out = np.zeros((size[1], 4 * size[0]), np.uint8)
     for i, line in enumerate(lines):
-        out[i] = unfiltered(int(line[0]), line[1:], out[i - 1] if i else np.zeros_like(out[0]))
+        out[i] = unfilter(int(line[0]), line[1:], out[i - 1] if i else np.zeros_like(out[0]))
     return out.reshape(size[1], size[0], 4)
 
 
-def unfiltered(kind, line, above):
+def unfilter(kind, line, above):
     now = line.astype(int)
     for x in range(len(now)):
         left, up, corner = (now[x - 4] if x > 3 else 0), int(above[x]), (int(above[x - 4]) if x > 3 else 0)
@@ -48,8 +48,8 @@ def view(word):
     return AttentionView("cross.weights", np.array([[0.25, 0.75]]), [word], ["je", "suis"])
 
 
-def labelled(word):
-    """Whether something is drawn left of the cells, in the row of the label."""
+def has_label(word):
+    """Whether something is drawn to the left of the cells, in the row of the label."""
     drawn = pixels(png(view(word).svg(), 1.0))
     top = int(view(word).svg().split('class="rg-weight" x="')[1].split('y="')[1].split('"')[0])
     left = int(view(word).svg().split('class="rg-weight" x="')[1].split('"')[0])
@@ -57,24 +57,24 @@ def labelled(word):
 
 
 @pytest.mark.parametrize("word", ["je", "étudiant", "דגל", "دانشجو", "学生", "हिन्दी", "ไทย", "студент"])
-def test_a_label_of_any_script_stands_left_of_its_row(fonts, word):
-    assert labelled(word)
+def test_labels_are_drawn_in_all_scripts(fonts, word):
+    assert has_label(word)
 
 
-def test_a_picture_is_as_large_as_its_svg_times_the_zoom(fonts):
+def test_the_size_is_that_of_the_svg_times_the_zoom(fonts):
     svg = view("je").svg()
     size = [int(svg.split(f'{side}="')[1].split('"')[0]) for side in ("width", "height")]
     for zoom in (1.0, 2.0):
         assert struct.unpack(">II", png(svg, zoom)[16:24]) == tuple(int(zoom * side) for side in size)
 
 
-def test_without_its_package_it_says_what_to_install(monkeypatch):
+def test_a_missing_package_is_reported_with_the_command_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     with pytest.raises(ConfigError, match=r'pip install "regard\[picture\]", or write an SVG'):
         png("<svg/>")
 
 
-def test_without_a_font_it_says_which_to_install(monkeypatch):
+def test_missing_fonts_are_reported_with_what_to_install(monkeypatch):
     monkeypatch.setattr("regard.look.png.has_fonts", lambda: False)
     with pytest.raises(ConfigError, match=r"no usual font was found .* \(Debian: fonts-noto-core\), or write an SVG"):
         png(view("je").svg())

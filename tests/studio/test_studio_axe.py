@@ -1,15 +1,15 @@
-"""Every screen judged by axe, in both themes and at both widths: nothing serious, nothing critical."""
+"""Accessibility: axe-core finds no serious or critical violation on any screen, in both themes and widths."""
 
 import pytest
 
-from browsing import SIZES, TEXT, everywhere, go, judged, until
-from regard.lessons import CONTENTS
+from browsing import SIZES, TEXT, axe_violations, go, screen_addresses, until
+from regard.lessons import LESSONS
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(params=[(theme, size) for theme in ("light", "dark") for size in SIZES], ids="-".join)
-def looked(request, browser):
+def themed_page(request, browser):
     theme, size = request.param
     width, height = SIZES[size]
     context = browser.new_context(
@@ -19,7 +19,7 @@ def looked(request, browser):
     context.close()
 
 
-def test_axe_finds_what_is_wrong(page, server, axe):
+def test_axe_reports_violations(page, server, axe):
     go(page, server, "#/")
     page.evaluate(
         """() => {
@@ -28,47 +28,47 @@ def test_axe_finds_what_is_wrong(page, server, axe):
             document.querySelector("main").append(image, text);
         }"""
     )
-    assert {found.split()[1] for found in judged(page, axe, "#/")} == {"image-alt:", "color-contrast:"}
+    assert {found.split()[1] for found in axe_violations(page, axe, "#/")} == {"image-alt:", "color-contrast:"}
 
 
-def test_axe_finds_nothing_grave_on_any_screen(looked, server, axe):
+def test_no_screen_has_severe_violations(themed_page, server, axe):
     found = []
-    for address in everywhere(server):
-        go(looked, server, address)
-        found += judged(looked, axe, address)
+    for address in screen_addresses(server):
+        go(themed_page, server, address)
+        found += axe_violations(themed_page, axe, address)
     assert found == []
 
 
-def test_axe_finds_nothing_grave_in_what_opens_on_a_screen(looked, server, axe):
-    """The explanation of a number, the same numbers as a table, what is exported, the keys, a message."""
+def test_dialogs_tables_and_messages_have_no_severe_violations(themed_page, server, axe):
+    """The explanation of a number, a table, the export dialog, the keys, an error message."""
     trace, found = server.trace("transformer", TEXT, beam=4)["id"], []
-    go(looked, server, f"#/t/{trace}?tab=attention&tensor=decoder.layers.1.cross.weights&head=1")
-    looked.locator("summary", has_text="As a table").first.click()
-    looked.locator(".matrix").first.focus()
-    looked.keyboard.press("ArrowDown")
-    looked.keyboard.press("Enter")
-    looked.wait_for_selector(".drawer math")
-    found += judged(looked, axe, "explained")
-    looked.keyboard.press("Escape")
-    looked.locator("main").focus()
+    go(themed_page, server, f"#/t/{trace}?tab=attention&tensor=decoder.layers.1.cross.weights&head=1")
+    themed_page.locator("summary", has_text="As a table").first.click()
+    themed_page.locator(".matrix").first.focus()
+    themed_page.keyboard.press("ArrowDown")
+    themed_page.keyboard.press("Enter")
+    themed_page.wait_for_selector(".drawer math")
+    found += axe_violations(themed_page, axe, "explained")
+    themed_page.keyboard.press("Escape")
+    themed_page.locator("main").focus()
     for key, name in (("e", "Export"), ("?", "Keys")):
-        looked.keyboard.press(key)
-        looked.get_by_role("dialog", name=name).wait_for()
-        found += judged(looked, axe, name)
-        looked.keyboard.press("Escape")
-    looked.goto(f"{server.address}/#/t/nothing")
-    looked.wait_for_selector(".notice")
-    assert found + judged(looked, axe, "a message") == []
+        themed_page.keyboard.press(key)
+        themed_page.get_by_role("dialog", name=name).wait_for()
+        found += axe_violations(themed_page, axe, name)
+        themed_page.keyboard.press("Escape")
+    themed_page.goto(f"{server.address}/#/t/nothing")
+    themed_page.wait_for_selector(".notice")
+    assert found + axe_violations(themed_page, axe, "a message") == []
 
 
-def test_axe_finds_nothing_grave_in_the_lessons(page, server, axe):
-    """Opened once each, since some are worked out for seconds: light and wide, then dark and narrow."""
+def test_lessons_have_no_severe_violations(page, server, axe):
+    """Each is opened once, since some take seconds to compute: light and wide, then dark and narrow."""
     found = []
-    for address in ("#/learn", *(f"#/learn/{name}" for name, entry in CONTENTS.items() if not entry.needs)):
+    for address in ("#/learn", *(f"#/learn/{name}" for name, entry in LESSONS.items() if not entry.needs)):
         go(page, server, address)
         for theme, size in (("light", "desktop"), ("dark", "phone")):
             page.emulate_media(color_scheme=theme, reduced_motion="reduce")
             page.set_viewport_size(dict(zip(("width", "height"), SIZES[size], strict=True)))
             until(page, "(theme) => document.documentElement.dataset.theme === theme", theme)
-            found += judged(page, axe, f"{address} {theme} {size}")
+            found += axe_violations(page, axe, f"{address} {theme} {size}")
     assert found == []

@@ -1,13 +1,13 @@
-"""The page for everyone, and against those who mean harm: no text becomes markup, keys reach everything."""
+"""Accessibility and safety of the page: hostile texts, error messages, keyboard, screen sizes, contrast."""
 
 import json
 
 import numpy as np
 import pytest
 
-from browsing import SIZES, TABS, TEXT, everywhere, go
+from browsing import SIZES, TABS, TEXT, go, screen_addresses
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.slow
 HOSTILE = [
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "\"><svg onload=alert(1)>", "javascript:alert(1)",
     "{{constructor.constructor('alert(1)')()}}", "${alert(1)}", "' onmouseover='alert(1)",
@@ -18,12 +18,12 @@ HOSTILE = [
     "<meta http-equiv=refresh content=0;url=http://evil.example>",
 ]  # fmt: skip
 WRAPPERS = ("{}", " {}", "a {} b", "{0}{0}", "«{}»", "{}\u200d", "1{}", "{}…", "\t{}", "é{}", "{} </p>", "\u202e{}")
-DRAWN = "script, iframe, img, base, style, meta, a[href^='http://evil'], [onerror], [onload]"
+FORBIDDEN = "script, iframe, img, base, style, meta, a[href^='http://evil'], [onerror], [onload]"
 
 
 def hostile_header(header, texts):
-    """A trace whose words, model, text and answer are the given texts."""
-    words = [{"token": text, "shown": text} for text in texts]
+    """A header whose tokens, model, text and answer are hostile texts."""
+    words = [{"token": text, "label": text} for text in texts]
     sides = {side: (words * 9)[: len(header["sequences"][side])] for side in ("source", "target", "read")}
     steps = [
         {
@@ -34,44 +34,44 @@ def hostile_header(header, texts):
         for step in header["steps"]
     ]
     beam = [{**node, **words[i % len(words)]} for i, node in enumerate(header["beam"])]
-    told = {"text": texts[0], "answer": texts[1], "model": {"id": "x", "name": texts[2]}}
-    return header | told | {"sequences": sides, "steps": steps, "beam": beam}
+    names = {"text": texts[0], "answer": texts[1], "model": {"id": "x", "name": texts[2]}}
+    return header | names | {"sequences": sides, "steps": steps, "beam": beam}
 
 
-def test_two_hundred_hostile_texts_stay_texts(page, server):
-    """Each as the sentence, the answer, the model or tokens, in every tab; none runs, none draws an element."""
+def test_two_hundred_hostile_texts_stay_text(page, server):
+    """Each as sentence, answer, model name or token, in every tab; none runs a script or creates an element."""
     go(page, server, "#/")
     texts = [wrapper.format(text) for text in HOSTILE for wrapper in WRAPPERS][:200]
     assert len(texts) == 200
     header = server.trace("transformer", TEXT, beam=4)
     data = server.get(f"/api/v1/traces/{header['id']}/export?format=safetensors").body
     for number, group in enumerate(np.array_split(texts, 10)):
-        path = server.studio.shelf.folder / f"hostile{number}"
+        path = server.studio.trace_store.folder / f"hostile{number}"
         hostile = hostile_header(header, group.tolist()) | {"id": path.name}
         path.with_suffix(".json").write_text(json.dumps(hostile), encoding="utf-8")
         path.with_suffix(".safetensors").write_bytes(data)
         for tab in TABS:
             go(page, server, f"#/t/{path.name}?tab={tab}")
             page.wait_for_selector(".panel > *")
-            assert page.locator(", ".join(f"#app {part.strip()}" for part in DRAWN.split(", "))).count() == 0
+            assert page.locator(", ".join(f"#app {part.strip()}" for part in FORBIDDEN.split(", "))).count() == 0
             assert page.locator(".inspector h1").inner_text().startswith(group[0].strip()[:5])
 
 
-def test_messages_say_what_is_wrong_and_the_page_goes_on(page, server):
+def test_errors_are_shown_and_the_page_continues(page, server):
     go(page, server, "#/")
     page.goto(f"{server.address}/#/t/nothing")
     page.wait_for_selector(".notice")
-    assert "there is no such trace" in page.locator(".notice").inner_text()
+    assert "no such trace" in page.locator(".notice").inner_text()
     page.get_by_role("link", name="Go to the start page").click()
     page.wait_for_selector("section:has(h2:text-is('Models'))")
     assert page.locator(".notice").count() == 0
     page.get_by_label("Sentence").fill("un " * 600)
     page.get_by_role("button", name="Run").click()
     page.wait_for_selector(".notice")
-    assert "at most 256 are shown" in page.locator(".notice").inner_text()
+    assert "the limit is 256" in page.locator(".notice").inner_text()
 
 
-def test_a_keyboard_alone_goes_everywhere(page, server):
+def test_the_page_is_operated_by_keyboard_alone(page, server):
     trace = server.trace("transformer", TEXT, beam=4)
     go(page, server, f"#/t/{trace['id']}?tab=attention&tensor=decoder.layers.1.cross.weights&head=0")
     page.locator("main").focus()
@@ -99,12 +99,12 @@ def test_a_keyboard_alone_goes_everywhere(page, server):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_nothing_is_wider_than_the_screen(browser, server, size, theme):
+def test_no_screen_scrolls_horizontally(browser, server, size, theme):
     width, height = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
     page = context.new_page()
     try:
-        for address in everywhere(server):
+        for address in screen_addresses(server):
             go(page, server, address)
             assert page.evaluate("document.documentElement.dataset.theme") == theme
             assert page.evaluate("document.documentElement.scrollWidth") <= width, address
@@ -112,8 +112,8 @@ def test_nothing_is_wider_than_the_screen(browser, server, size, theme):
         context.close()
 
 
-def test_every_control_has_a_name(page, server):
-    for address in everywhere(server):
+def test_every_control_has_an_accessible_name(page, server):
+    for address in screen_addresses(server):
         go(page, server, address)
         nameless = page.evaluate(
             """() => [...document.querySelectorAll("button, input, select, a, [role=button], [role=img]")]
@@ -124,8 +124,8 @@ def test_every_control_has_a_name(page, server):
         assert nameless == [], address
 
 
-def test_text_is_easy_to_read_in_both_themes(page, server):
-    """Contrast of at least 4.5 for every role on page and panel."""
+def test_text_has_enough_contrast_in_both_themes(page, server):
+    """A contrast ratio of at least 4.5 for every color role on page and panel."""
     go(page, server, "#/")
     found = page.evaluate(
         """() => {

@@ -1,4 +1,4 @@
-"""The page in a real browser: its numbers are the model's, nothing leaves the machine, no text becomes markup."""
+"""The page in a browser: its numbers are those of the model, and it makes no requests to other origins."""
 
 import json
 import math
@@ -10,16 +10,16 @@ import torch
 
 import regard
 from browsing import TEXT, go, shows, until
-from regard.decode.processors import chain, min_p, temperature, top_k, top_p
+from regard.decode.processors import compose, min_p, temperature, top_k, top_p
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.slow
 
 
-def seen(folder, name):
-    """What the model itself does with the text, in another pass."""
+def record_pass(folder, name):
+    """Recording of another pass of the model over the text."""
     model = regard.load(folder / name)
     with regard.record(model) as recording:
-        model.answer(TEXT)
+        model.predict_text(TEXT)
     return recording
 
 
@@ -43,8 +43,8 @@ def test_the_start_page_lists_models_and_runs_a_sentence(page, server):
 
 
 @pytest.mark.parametrize("name", ["transformer", "rnnsearch"])
-def test_attention_on_the_page_is_the_models(page, server, folder, name):
-    trace, recording = server.trace(name, TEXT), seen(folder, name)
+def test_attention_on_the_page_equals_the_recorded_weights(page, server, folder, name):
+    trace, recording = server.trace(name, TEXT), record_pass(folder, name)
     tensor = [t["name"] for t in trace["tensors"] if t["name"].endswith("weights")][-1]
     go(page, server, f"#/t/{trace['id']}?tab=attention&tensor={tensor}&head=0")
     page.locator("summary", has_text="As a table").first.click()
@@ -70,9 +70,9 @@ def test_attention_on_the_page_is_the_models(page, server, folder, name):
 
 
 @pytest.mark.parametrize("name", ["transformer", "seq2seq", "rnnsearch"])
-def test_fifty_numbers_of_any_tensor_are_the_models(page, server, folder, name):
+def test_fifty_random_numbers_on_the_page_equal_the_recorded_ones(page, server, folder, name):
     trace, draw = server.trace(name, TEXT), random.Random(7)
-    records = {r.name: r.data[0].numpy() for r in seen(folder, name).condensed().records}
+    records = {r.name: r.data[0].numpy() for r in record_pass(folder, name).condense().records}
     compared = 0
     go(page, server, f"#/t/{trace['id']}?tab=numbers")
     for tensor in draw.sample(trace["tensors"], min(14, len(trace["tensors"]))):
@@ -95,8 +95,8 @@ def test_fifty_numbers_of_any_tensor_are_the_models(page, server, folder, name):
     assert compared >= 50
 
 
-def test_explanations_compute_what_the_model_recorded(page, server):
-    places = {
+def test_explanations_compute_the_recorded_values(page, server):
+    attention = {
         "decoder.layers.0.cross.scores": "head: 1, query: 1, key: 1",
         "decoder.layers.0.cross.context": "head: 1, query: 1, width: 2",
         "encoder.layers.1.attention.weights": "head: 3, query: 0, key: 2",
@@ -106,30 +106,30 @@ def test_explanations_compute_what_the_model_recorded(page, server):
         "encoder.stack.layers.1.hidden": "position: 0, width: 1",
     }
     cells["encoder.stack.layers.0.cell"] = "position: 1, width: 5"
-    for name, asked in (("transformer", places), ("seq2seq", cells)):
+    for name, indices in (("transformer", attention), ("seq2seq", cells)):
         trace = server.trace(name, TEXT)
         go(page, server, f"#/t/{trace['id']}")
-        for tensor, place in asked.items():
+        for tensor, index in indices.items():
             off = page.evaluate(
                 f"""async () => {{
-                    const {{ openTrace }} = await import("/page/api.js");
-                    const {{ explain }} = await import("/page/explain.js");
+                    const {{ openTrace }} = await import("/page/trace/server-source.js");
+                    const {{ explain }} = await import("/page/widgets/explain.js");
                     const trace = await openTrace("{trace["id"]}");
-                    const value = (await trace.tensor("{tensor}")).at({{ {place} }});
-                    return Math.abs((await explain(trace, "{tensor}", {{ {place} }})).computed - value);
+                    const value = (await trace.tensor("{tensor}")).at({{ {index} }});
+                    return Math.abs((await explain(trace, "{tensor}", {{ {index} }})).computed - value);
                 }}"""
             )
             assert off < 1e-5, tensor
 
 
-def test_probabilities_in_the_table_follow_the_sliders_as_the_decoder_would(page, server):
+def test_probabilities_follow_the_sliders_like_the_logits_processors(page, server):
     trace = server.trace("transformer", TEXT)
     go(page, server, f"#/t/{trace['id']}?tab=decode&step=1")
     logits = np.frombuffer(server.get(f"/api/v1/traces/{trace['id']}/tensors/logits?slice=step:1").body, "<f4")
     for label, value in (("temperature", "0.7"), ("top-k", "10"), ("min-p", "0.1")):
         page.get_by_label(label, exact=True).fill(value)
     log = torch.tensor(logits.copy())[None].double().log_softmax(-1)
-    kept = chain([temperature(0.7), top_k(10), min_p(0.1)], log, None).softmax(-1)[0]
+    filtered = compose([temperature(0.7), top_k(10), min_p(0.1)], log, None).softmax(-1)[0]
     rows = page.locator(".candidates tbody tr").all()
     best = trace["steps"][1]["best"]
     assert len(rows) == 20
@@ -137,11 +137,11 @@ def test_probabilities_in_the_table_follow_the_sliders_as_the_decoder_would(page
         _, logit, plain, _, after, *_ = row.locator("td").all_inner_texts()
         assert shows(logit, candidate["logit"])
         assert shows(plain, float(log[0, candidate["id"]].exp()))
-        expected = float(kept[candidate["id"]])
+        expected = float(filtered[candidate["id"]])
         assert after == "cut" if expected == 0 else shows(after, expected)
 
 
-def test_the_browsers_arithmetic_is_pythons(page, server):
+def test_probabilities_in_javascript_equal_those_of_python(page, server):
     go(page, server, "#/")
     draw = random.Random(3)
     cases = []
@@ -156,22 +156,23 @@ def test_the_browsers_arithmetic_is_pythons(page, server):
         cases.append((logits, rules))
     found = page.evaluate(
         """async (cases) => {
-            const { filtered, softmax } = await import("/page/probability.js");
-            return cases.map(([logits, rules]) => [Array.from(softmax(logits)), Array.from(filtered(logits, rules))]);
+            const { filterProbabilities, softmax } = await import("/page/trace/probability.js");
+            return cases.map(([logits, rules]) =>
+                [softmax(logits), filterProbabilities(logits, rules)].map((found) => Array.from(found)));
         }""",
         cases,
     )
-    for (logits, rules), (plain, kept) in zip(cases, found, strict=True):
+    for (logits, rules), (plain, filtered) in zip(cases, found, strict=True):
         log = torch.tensor([logits], dtype=torch.double).log_softmax(-1)
         applied = [temperature(rules["temperature"])]
         applied += [top_k(rules["topK"])] if rules["topK"] else []
         applied += [top_p(rules["topP"])] if rules["topP"] < 1 else []
         applied += [min_p(rules["minP"])] if rules["minP"] else []
         np.testing.assert_allclose(plain, log.exp()[0], atol=1e-6)
-        np.testing.assert_allclose(kept, chain(applied, log, None).softmax(-1)[0], atol=1e-6)
+        np.testing.assert_allclose(filtered, compose(applied, log, None).softmax(-1)[0], atol=1e-6)
 
 
-def test_copies_are_programs_that_give_the_numbers_back(page, server):
+def test_copied_code_reproduces_the_numbers(page, server):
     trace = server.trace("transformer", TEXT)
     name = "decoder.layers.0.cross.weights"
     go(page, server, f"#/t/{trace['id']}?tab=numbers&tensor={name}&head=1")
@@ -187,7 +188,7 @@ def test_copies_are_programs_that_give_the_numbers_back(page, server):
     np.testing.assert_array_equal(np.array([row.split(",") for row in rows], dtype="f4").ravel(), expected)
 
 
-def test_the_line_up_shows_what_each_model_said_and_how_sure_it_was(page, server):
+def test_the_comparison_shows_answers_and_log_probabilities_of_all_models(page, server):
     go(page, server, "#/compare")
     for box in page.get_by_role("checkbox").all():
         box.check()
@@ -198,25 +199,25 @@ def test_the_line_up_shows_what_each_model_said_and_how_sure_it_was(page, server
     for section in page.locator(".lineup > section").all():
         expected = server.trace(section.locator("h2").inner_text(), TEXT)
         assert section.locator("p.sentence").inner_text().split() == expected["answer"].split()
-        logs = [
+        log_probs = [
             row.locator("td").first.inner_text() for row in section.locator("table").first.locator("tbody tr").all()
         ]
-        assert len(logs) == len(expected["steps"])
-        assert all(shows(text, step["log"]) for text, step in zip(logs, expected["steps"]))
+        assert len(log_probs) == len(expected["steps"])
+        assert all(shows(text, step["log_prob"]) for text, step in zip(log_probs, expected["steps"]))
 
 
-def test_switching_a_head_off_shows_what_came_of_it(page, server):
+def test_an_ablated_head_is_shown_with_its_effect(page, server):
     trace = server.trace("transformer", TEXT)
     go(page, server, f"#/t/{trace['id']}?tab=attention&tensor=decoder.layers.0.cross.weights&head=1")
     page.get_by_role("button", name="Switch this head off").click()
     page.wait_for_selector(".fork")
     assert "d0 cross head 1 switched off" in page.locator(".fork").inner_text()
-    page.get_by_role("link", name="Back to the model as it is").click()
+    page.get_by_role("link", name="Back to the unchanged model").click()
     until(page, "!document.querySelector('.fork')")
     assert page.evaluate("location.hash").startswith(f"#/t/{trace['id']}")
 
 
-def test_the_page_of_a_training_follows_its_file(page, server, folder):
+def test_the_page_of_a_training_follows_its_metrics_file(page, server, folder):
     file = folder / "rnnsearch" / "metrics.jsonl"
     before = file.read_bytes()
     rows = [json.loads(line) for line in before.splitlines()]
@@ -239,7 +240,7 @@ def test_the_page_of_a_training_follows_its_file(page, server, folder):
         file.write_bytes(before)
 
 
-def test_a_mean_of_heads_is_explained_by_its_heads(page, server):
+def test_the_mean_over_heads_is_explained_by_its_heads(page, server):
     trace, name = server.trace("transformer", TEXT), "decoder.layers.1.cross.weights"
     go(page, server, f"#/t/{trace['id']}?tab=attention&tensor={name}&query=1&key=0")
     page.locator(".matrix").focus()
@@ -247,14 +248,14 @@ def test_a_mean_of_heads_is_explained_by_its_heads(page, server):
     page.wait_for_selector(".heads-list")
     values = np.frombuffer(server.get(f"/api/v1/traces/{trace['id']}/tensors/{name}?slice=query:1,key:0").body, "<f4")
     assert shows(page.locator(".drawer .big").inner_text(), float(values.mean(dtype="f8")))
-    shown = [item.inner_text().split()[-1] for item in page.locator(".heads-list li").all()]
-    assert len(shown) == 4 and all(shows(text, float(value)) for text, value in zip(shown, values))
+    displayed = [item.inner_text().split()[-1] for item in page.locator(".heads-list li").all()]
+    assert len(displayed) == 4 and all(shows(text, float(value)) for text, value in zip(displayed, values))
 
 
-def test_gradients_on_the_page_are_the_models(page, server, folder):
+def test_gradients_on_the_page_equal_those_of_the_model(page, server, folder):
     trace, model = server.trace("seq2seq", TEXT), regard.load(folder / "seq2seq")
     name = "decoder.stack.layers.1.hidden"
-    expected = model.reading(TEXT).gradients(model.module, name)
+    expected = model.teacher_forced(TEXT).gradients(model.module, name)
     go(page, server, f"#/t/{trace['id']}?tab=gradients&tensor={name}")
     page.locator("summary", has_text="As a table").click()
     page.wait_for_selector("figure table")
@@ -263,8 +264,8 @@ def test_gradients_on_the_page_are_the_models(page, server, folder):
     assert all(shows(a, float(b)) for row, values in zip(cells, expected.norms) for a, b in zip(row, values))
 
 
-def runs(words):
-    """Which tokens make a word: one that begins with a space, and those after it that do not."""
+def word_groups(words):
+    """Indices of the tokens of each word: a token that begins with a space, and those after it that do not."""
     if not any(word["token"].startswith(" ") for word in words):
         return [[i] for i in range(len(words))]
     found = []
@@ -276,10 +277,10 @@ def runs(words):
     return found
 
 
-def test_parts_of_words_are_put_together(page, server):
+def test_attention_is_merged_from_subwords_to_words(page, server):
     trace, name = server.trace("transformer", TEXT), "decoder.layers.1.cross.weights"
     whole = np.frombuffer(server.get(f"/api/v1/traces/{trace['id']}/tensors/{name}?slice=head:1").body, "<f4")
-    down, across = (runs(trace["sequences"][side]) for side in ("target", "source"))
+    down, across = (word_groups(trace["sequences"][side]) for side in ("target", "source"))
     whole = whole.reshape(len(trace["sequences"]["target"]), -1).astype("f8")
     assert len(across) < whole.shape[1]
     expected = np.array([[whole[np.ix_(rows, columns)].sum(1).mean() for columns in across] for rows in down])

@@ -1,4 +1,4 @@
-"""A language model in the studio: what it read and what it wrote, one token after the other."""
+"""Language models in the studio: prompt, generated tokens and logits."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,12 @@ import torch
 
 import regard
 from regard.sequence import Tokens
-from regard.studio.service import Studio, Wish
+from regard.studio.service import Studio, TraceRequest
 
 BOOK = "".join(f"The wind blew {word}, and the sea said nothing.\n" for word in ("north", "south", "east", "west") * 60)
 SETTINGS = (
-    "task.kind=generate", "task.window=32", "data.kind=text", "train.steps=20", "train.every=20", "train.tokens=256",
-    "train.schedule.kind=constant", "train.schedule.lr=0.02", "task.samples=0",
+    "task.kind=generate", "task.window=32", "data.kind=text", "train.steps=20", "train.validate_every=20",
+    "train.batch_tokens=256", "train.schedule.kind=constant", "train.schedule.lr=0.02", "task.samples=0",
 )  # fmt: skip
 MODELS = {
     "rnnlm": ("model.kind=rnnlm", "model.layers=1", "model.width=16", "model.dropout=0.0", "task.length=12"),
@@ -20,7 +20,7 @@ MODELS = {
         "model.layers=1",
         "model.width=16",
         "model.heads=2",
-        "model.longest=32",
+        "model.max_positions=32",
         "task.length=12",
     ),
     "gpt-far": (
@@ -28,7 +28,7 @@ MODELS = {
         "model.layers=1",
         "model.width=16",
         "model.heads=2",
-        "model.longest=32",
+        "model.max_positions=32",
         "task.length=60",
     ),
 }
@@ -45,37 +45,37 @@ def studio(tmp_path_factory):
     return Studio(folder / "runs", folder / "cache")
 
 
-def shown(studio, name):
-    number = {entry.name: entry.id for entry in studio.library.entries()}[name]
-    return studio.trace(Wish(number, PROMPT))
+def run_trace(studio, name):
+    model_id = {entry.name: entry.id for entry in studio.model_store.entries()}[name]
+    return studio.trace(TraceRequest(model_id, PROMPT))
 
 
 @pytest.mark.parametrize("name", ["rnnlm", "gpt"])
-def test_a_prompt_is_read_and_what_follows_is_written(studio, name):
-    kept = shown(studio, name)
-    words, steps = kept.header["sequences"], kept.header["steps"]
-    said = "".join(word["token"] for word in words["target"])
-    assert said == kept.header["answer"] and len(steps) == 12
+def test_a_trace_has_the_prompt_and_the_generated_tokens(studio, name):
+    trace = run_trace(studio, name)
+    words, steps = trace.header["sequences"], trace.header["steps"]
+    answer = "".join(word["token"] for word in words["target"])
+    assert answer == trace.header["answer"] and len(steps) == 12
     read = "".join(word["token"] for word in words["read"])
-    assert read == (PROMPT + said)[: len(read)] and len(read) == len(PROMPT) + 11
+    assert read == (PROMPT + answer)[: len(read)] and len(read) == len(PROMPT) + 11
     assert "source" not in words
 
 
 @pytest.mark.parametrize("name", ["rnnlm", "gpt"])
-def test_its_logits_are_those_of_one_plain_pass(studio, name):
-    kept = shown(studio, name)
+def test_logits_equal_those_of_a_teacher_forced_pass(studio, name):
+    trace = run_trace(studio, name)
     model = regard.load(studio.root / name)
-    tokenizer = studio.library.tokens(studio.library.entry(kept.header["model"]["id"]), PROMPT)
-    said = [step["chosen"]["id"] for step in kept.header["steps"]]
+    tokenizer = studio.model_store.encode(studio.model_store.entry(trace.header["model"]["id"]), PROMPT)
+    answer = [step["chosen"]["id"] for step in trace.header["steps"]]
     with torch.no_grad():
-        features = model.module(Tokens.of([[]]), Tokens.of([[*tokenizer.ids, *said[:-1]]]))
+        features = model.module(Tokens.pad([[]]), Tokens.pad([[*tokenizer.ids, *answer[:-1]]]))
         plain = model.module.readout(features)[0, len(tokenizer.ids) - 1 :]
-    recorded = kept.recording.find("logits")[0].data[0]
+    recorded = trace.recording.find("logits")[0].data[0]
     np.testing.assert_allclose(recorded.numpy(), plain.numpy(), atol=1e-4)
 
 
-def test_of_a_text_that_is_written_in_windows_the_first_is_shown(studio):
-    header = shown(studio, "gpt-far").header
+def test_the_trace_of_a_long_text_has_its_first_window(studio):
+    header = run_trace(studio, "gpt-far").header
     words = {name: "".join(word["token"] for word in row) for name, row in header["sequences"].items()}
     assert len(header["answer"]) == 60
     assert header["answer"].startswith(words["target"]) and len(words["target"]) == len(header["steps"]) < 60

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.errors import ConfigError
-from regard.text import Dropout, Tokenizer, TokenizerConfig, bpe_dropout
+from regard.text import BPEDropout, Tokenizer, TokenizerConfig, bpe_dropout
 
 LINES = [
     "the lambs weren't there, there's the lamb...   unrelated   related",
@@ -17,10 +17,11 @@ LINES = [
     "a\tb\n\nc  '' 'quoted' d''e !!! ???",
 ] * 4
 TOKENIZERS = {
-    kind: Tokenizer.train(LINES, TokenizerConfig(kind=kind, size=500, longest=9)) for kind in ("bpe", "byte-bpe")
+    kind: Tokenizer.train(LINES, TokenizerConfig(kind=kind, vocab_size=500, max_pretoken=9))
+    for kind in ("bpe", "byte-bpe")
 }
 DROPS = {
-    kind: [Dropout(tokenizer, rate) for rate in (0.0, 0.1, 0.5, 0.9, 1.0)] for kind, tokenizer in TOKENIZERS.items()
+    kind: [BPEDropout(tokenizer, rate) for rate in (0.0, 0.1, 0.5, 0.9, 1.0)] for kind, tokenizer in TOKENIZERS.items()
 }
 known_text = st.lists(st.sampled_from([*set("".join(LINES)), *LINES[:4], "lamb", "there", "Ж", "猫"]), max_size=20)
 
@@ -42,25 +43,25 @@ def test_the_text_stays_the_same_at_any_rate(kind: str, parts: list[str], seed: 
 @both
 @settings(max_examples=300, deadline=None)
 @given(parts=known_text)
-def test_merging_again_without_dropping_gives_the_same_ids(kind: str, parts: list[str]) -> None:
+def test_merging_again_without_dropout_gives_the_same_ids(kind: str, parts: list[str]) -> None:
     tokenizer = TOKENIZERS[kind]
     ids = tokenizer.encode("".join(parts)).ids
     drop = DROPS[kind][0]
     assert drop.rate == 0
     assert drop(ids, seed=1) == ids
-    words = drop._joints.words(ids)
+    words = drop._boundaries.words(ids)
     assert [i for word in words for i in word] == ids
     for word in words:  # every word walks through its merges, best first
-        cut = drop._merges.whole(word)
-        while cut.merges:
-            cut = drop._merges.step(cut, 0)
-        assert cut.ids == word
+        pieces = drop._merges.split_word(word)
+        while pieces.merges:
+            pieces = drop._merges.apply(pieces, 0)
+        assert pieces.ids == word
 
 
 @both
 def test_rate_one_gives_characters_or_bytes(kind: str) -> None:
     tokenizer = TOKENIZERS[kind]
-    ids = Dropout(tokenizer, 1.0)(tokenizer.encode("the lamb می").ids, seed=5)
+    ids = BPEDropout(tokenizer, 1.0)(tokenizer.encode("the lamb می").ids, seed=5)
     length = len(" the lamb می") if kind == "bpe" else len("the lamb می".encode())
     assert all(len(token) == 1 for token in tokenizer.tokens(ids))
     assert len(ids) == length
@@ -70,10 +71,10 @@ def test_rate_one_gives_characters_or_bytes(kind: str) -> None:
 def test_the_seed_decides(kind: str) -> None:
     tokenizer = TOKENIZERS[kind]
     ids = tokenizer.encode(LINES[0]).ids
-    warm = Dropout(tokenizer, 0.3)
+    warm = BPEDropout(tokenizer, 0.3)
     for seed in range(50):
         warm(ids, seed)
-    assert [warm(ids, seed) for seed in range(20)] == [Dropout(tokenizer, 0.3)(ids, seed) for seed in range(20)]
+    assert [warm(ids, seed) for seed in range(20)] == [BPEDropout(tokenizer, 0.3)(ids, seed) for seed in range(20)]
     assert len({tuple(warm(ids, seed)) for seed in range(20)}) > 15
 
 
@@ -81,31 +82,31 @@ def test_unknown_and_special_tokens_stay() -> None:
     tokenizer = TOKENIZERS["bpe"]
     ids = [tokenizer.sos, *tokenizer.encode("the Ж lamb").ids, tokenizer.eos, tokenizer.pad]
     for seed in range(20):
-        cut = Dropout(tokenizer, 0.7)(ids, seed)
-        assert cut[0] == tokenizer.sos
-        assert cut[-2:] == [tokenizer.eos, tokenizer.pad]
-        assert cut.count(tokenizer.unk) == 1
+        pieces = BPEDropout(tokenizer, 0.7)(ids, seed)
+        assert pieces[0] == tokenizer.sos
+        assert pieces[-2:] == [tokenizer.eos, tokenizer.pad]
+        assert pieces.count(tokenizer.unk) == 1
 
 
-def test_what_is_remembered_does_not_change_what_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_the_cache_does_not_change_results(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = TOKENIZERS["bpe"]
     ids = tokenizer.encode(LINES[0]).ids
-    expected = [Dropout(tokenizer, 0.4)(ids, seed) for seed in range(30)]
-    monkeypatch.setattr(bpe_dropout, "REMEMBERED", 3)
-    forgetful = Dropout(tokenizer, 0.4)
+    expected = [BPEDropout(tokenizer, 0.4)(ids, seed) for seed in range(30)]
+    monkeypatch.setattr(bpe_dropout, "CACHE_SIZE", 3)
+    forgetful = BPEDropout(tokenizer, 0.4)
     assert [forgetful(ids, seed) for seed in range(30)] == expected
-    assert len(forgetful._merges._cuts) == 3
+    assert len(forgetful._merges._segmentations) == 3
 
 
-def test_cuts_are_as_frequent_as_dropping_each_merge_by_itself_makes_them() -> None:
+def test_segmentations_are_as_frequent_as_skipping_each_merge_by_itself_makes_them() -> None:
     # "ab" twice, "abab" once: merges (a, b) then (ab, ab). From a b a b two merges are possible, then one, then one.
-    tokenizer = Tokenizer.train(["xabab"] * 2 + ["ab"] * 3, TokenizerConfig(size=12, normal="none"))
-    merges = bpe_dropout.Merges(["a", "b", "ab", "abab"], [("a", "b"), ("ab", "ab")])
-    drop = Dropout(tokenizer, 0.3)
+    tokenizer = Tokenizer.train(["xabab"] * 2 + ["ab"] * 3, TokenizerConfig(vocab_size=12, normalization="none"))
+    merges = bpe_dropout.MergeTable(["a", "b", "ab", "abab"], [("a", "b"), ("ab", "ab")])
+    drop = BPEDropout(tokenizer, 0.3)
     drop._merges = merges
     n, p = 20_000, 0.3
-    draws = [drop._cut((3,), bpe_dropout.Draws(p, seed)) for seed in range(n)]
-    share = {cut: times / n for cut, times in Counter(draws).items()}
+    draws = [drop._resegment((3,), bpe_dropout.SkipDraws(p, seed)) for seed in range(n)]
+    share = {pieces: times / n for pieces, times in Counter(draws).items()}
     first, second = 1 - p, (1 - p) * p  # the left or the right pair is merged first
     expected = {
         (0, 1, 0, 1): p * p,
@@ -115,20 +116,24 @@ def test_cuts_are_as_frequent_as_dropping_each_merge_by_itself_makes_them() -> N
         (3,): (first + second) * (1 - p) ** 2,
     }
     assert set(share) == set(expected)
-    for cut, chance in expected.items():
-        assert share[cut] == pytest.approx(chance, abs=5 * math.sqrt(chance / n))
+    for pieces, chance in expected.items():
+        assert share[pieces] == pytest.approx(chance, abs=5 * math.sqrt(chance / n))
 
 
 @pytest.mark.parametrize("kind", ["char", "word", "unigram"])
 def test_a_tokenizer_without_merges_is_refused(kind: str) -> None:
-    tokenizer = Tokenizer.train(LINES, TokenizerConfig(kind=kind, size=500))  # type: ignore[arg-type]
+    tokenizer = Tokenizer.train(LINES, TokenizerConfig(kind=kind, vocab_size=500))  # type: ignore[arg-type]
     with pytest.raises(ConfigError) as error:
-        Dropout(tokenizer, 0.1)
-    assert str(error.value) == (
-        "dropout: this tokenizer has no merges to leave out; train one of kind bpe or byte-bpe."
-    )
+        BPEDropout(tokenizer, 0.1)
+    assert str(error.value) == ("dropout: this tokenizer has no merges to skip; train one of kind bpe or byte-bpe")
 
 
 def test_a_rate_outside_zero_and_one_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"^dropout: expected a share from 0 to 1, got -0.1\.$"):
-        Dropout(TOKENIZERS["bpe"], -0.1)
+    with pytest.raises(ConfigError, match=r"^dropout = -0.1 must be from 0 to 1$"):
+        BPEDropout(TOKENIZERS["bpe"], -0.1)
+
+
+def test_words_are_found_in_ids():
+    tokenizer = Tokenizer.train(["no lamb 12!"], TokenizerConfig(vocab_size=100))
+    words = bpe_dropout.WordBoundaries(tokenizer).words(tokenizer.encode("no lamb 12!").ids)
+    assert ["".join(tokenizer.tokens(word)) for word in words] == [" no", " lamb", " 12", "!"]

@@ -33,7 +33,7 @@ def vocabulary(tmp_path: Path) -> Path:
     return path
 
 
-def test_words_are_cut_as_bert_cuts_them(vocabulary: Path) -> None:
+def test_words_are_tokenized_as_by_bert(vocabulary: Path) -> None:
     tokenizer = Tokenizer.from_wordpiece(vocabulary, lowercase=True)
     encoded = tokenizer.encode("The lambs, unable  café zebra")
     assert encoded.tokens == ["the", "lamb", "##s", ",", "un", "##able", "cafe", "[UNK]"]
@@ -67,8 +67,8 @@ def test_a_wrong_vocabulary_is_named(tmp_path: Path) -> None:
     path.write_text("[PAD]\n[UNK]\nthe\n", encoding="utf-8")
     with pytest.raises(ModelError) as error:
         Tokenizer.from_wordpiece(path, lowercase=True)
-    assert str(error.value) == f"{path}: expected a WordPiece vocabulary, one token a line; [CLS] is not in it."
+    assert str(error.value) == f"{path}: expected a WordPiece vocabulary, one token per line; [CLS] is not in it"
     path.write_text("\n".join([*ENTRIES, "the"]), encoding="utf-8")
     with pytest.raises(ModelError) as error:
         Tokenizer.from_wordpiece(path, lowercase=True)
-    assert str(error.value) == f"{path}: line 6 holds 'the', and so does a later one."
+    assert str(error.value) == f"{path}: line 6 holds 'the', and so does a later one"

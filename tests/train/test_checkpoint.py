@@ -1,4 +1,4 @@
-"""What is saved comes back; what was damaged is refused by name and the newest good checkpoint is used."""
+"""Checkpoints are read back exactly; a damaged one is refused by name, and the newest good one is used."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from regard.errors import ConfigError, ModelError, OutputError
-from regard.files import Written
+from regard.files import FileDigest
 from regard.train.checkpoint import Checkpoint, average, best, newest, read, save
 from regard.train.manifest import Manifest, parse
 
@@ -32,7 +32,7 @@ def groups(seed: int = 0) -> dict[str, dict[str, torch.Tensor]]:
     return {"model": model, "optimizer": {"0.exp_avg": shared * 2}, "rng": {"torch": generator.get_state()}}
 
 
-def two(run: Path) -> Path:
+def save_two(run: Path) -> Path:
     """A run with two checkpoints; returns the newer one."""
     save(run, 800, groups(1), STATE)
     return save(run, 1600, groups(2), STATE)
@@ -44,13 +44,13 @@ def refusal(path: Path) -> str:
     return str(caught.value)
 
 
-def test_what_was_saved_comes_back(tmp_path: Path) -> None:
-    given = groups()
-    path = save(tmp_path, 800, given, STATE)
+def test_a_checkpoint_is_read_back_exactly(tmp_path: Path) -> None:
+    saved = groups()
+    path = save(tmp_path, 800, saved, STATE)
     checkpoint = read(path)
     assert (checkpoint.path, checkpoint.step, checkpoint.state, checkpoint.regard) == (path, 800, STATE, "0.1.0")
     assert set(checkpoint.groups) == {"model", "optimizer", "rng"}
-    for group, tensors in given.items():
+    for group, tensors in saved.items():
         back = checkpoint.tensors(group)
         assert back.keys() == tensors.keys()
         assert all(torch.equal(back[name], tensor) for name, tensor in tensors.items())
@@ -73,7 +73,7 @@ def test_equal_states_have_equal_digests_and_others_do_not(tmp_path: Path) -> No
     assert digest("d", 0, STATE | {"best": 0.1 + 2**-56}) != same
 
 
-def test_a_generator_that_was_saved_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
+def test_a_saved_generator_continues_its_sequence(tmp_path: Path) -> None:
     generator = torch.Generator().manual_seed(5)
     torch.rand(3, generator=generator)
     path = save(tmp_path, 1, {"rng": {"torch": generator.get_state()}}, {})
@@ -93,7 +93,7 @@ def test_files_are_plain_json_and_safetensors(tmp_path: Path) -> None:
         "state.json",
     ]
     assert json.loads((path / "state.json").read_text()) == {"regard": "0.1.0", "state": STATE}
-    assert json.loads((path / "manifest.json").read_text())["format"] == 1
+    assert json.loads((path / "manifest.json").read_text())["format"] == 2
 
 
 @pytest.mark.parametrize("state", [{1: 2}, {"a": (1, 2)}, {"a": float("nan")}, {"a": float("inf")}, {"a": {1, 2}}])
@@ -106,15 +106,15 @@ def test_a_state_that_json_would_change_is_refused(tmp_path: Path, state: Any) -
 def test_fewer_than_two_checkpoints_cannot_be_kept(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         save(tmp_path, 1, {}, {}, keep=1)
-    assert str(caught.value) == "keep: expected at least 2 checkpoints, so that one is good if the other is not, got 1"
+    assert str(caught.value) == "keep: expected at least 2 checkpoints, in case one is damaged, got 1"
 
 
 def test_names_that_would_leave_the_directory_are_refused(tmp_path: Path) -> None:
     for group in ("../model", "", "Model", "a.b"):
         with pytest.raises(ValueError, match="groups named like 'model'"):
             save(tmp_path, 1, {group: {}}, {})
-    held = Manifest(1, {"../../secret.json": Written(1, "00")}, {})
-    (tmp_path / "manifest.json").write_bytes(held.render())
+    manifest = Manifest(1, {"../../secret.json": FileDigest(1, "00")}, {})
+    (tmp_path / "manifest.json").write_bytes(manifest.render())
     assert refusal(tmp_path) == (
         f"{tmp_path}/manifest.json: '../../secret.json' is not the name of a file of a checkpoint; "
         "do not trust where it came from"
@@ -134,7 +134,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "empty manifest": (
         lambda p: os.truncate(p / "manifest.json", 0),
-        "{}/manifest.json: is not JSON any more; this checkpoint is damaged, use another",
+        "{}/manifest.json: is not valid JSON; this checkpoint is damaged, use another",
     ),
     "not an object": (
         lambda p: (p / "manifest.json").write_text("[1]"),
@@ -142,13 +142,17 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "nested": (
         lambda p: (p / "manifest.json").write_text("[" * 100_000),
-        "{}/manifest.json: is not JSON any more; this checkpoint is damaged, use another",
+        "{}/manifest.json: is not valid JSON; this checkpoint is damaged, use another",
     ),
-    "another version": (
-        lambda p: (p / "manifest.json").write_text('{"format": 2}'),
-        "{} was written by checkpoint format 2; this regard reads format 1; use the version of regard that wrote it",
+    "an earlier version": (
+        lambda p: (p / "manifest.json").write_text('{"format": 1}'),
+        "{run} was saved by an earlier version of regard (checkpoint format 1; this one reads 2); train it again",
     ),
-    "a blank more": (
+    "a later version": (
+        lambda p: (p / "manifest.json").write_text('{"format": 3}'),
+        "{run} was saved by a later version of regard (checkpoint format 3; this one reads 2); upgrade regard",
+    ),
+    "one space more": (
         lambda p: (p / "manifest.json").write_bytes((p / "manifest.json").read_bytes() + b" "),
         "{}/manifest.json: its content and its digest do not agree; this checkpoint is damaged, use another",
     ),
@@ -162,17 +166,17 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("what", DAMAGE)
 def test_damage_is_named_and_the_older_checkpoint_is_used(tmp_path: Path, what: str) -> None:
-    newer = two(tmp_path)
+    newer = save_two(tmp_path)
     damage, message = DAMAGE[what]
     damage(newer)
-    assert refusal(newer) == message.format(newer)
+    assert refusal(newer) == message.format(newer, run=tmp_path)
     found = newest(tmp_path)
     assert found.checkpoint and found.checkpoint.step == 800
-    assert found.refused == (() if what == "no directory" else (message.format(newer),))
+    assert found.refused == (() if what == "no directory" else (message.format(newer, run=tmp_path),))
 
 
 def test_a_changed_byte_is_named_with_its_file(tmp_path: Path) -> None:
-    path = two(tmp_path)
+    path = save_two(tmp_path)
     data = bytearray((path / "model.safetensors").read_bytes())
     data[-1] ^= 1
     (path / "model.safetensors").write_bytes(data)
@@ -181,25 +185,25 @@ def test_a_changed_byte_is_named_with_its_file(tmp_path: Path) -> None:
     assert message.endswith(" found); this checkpoint is damaged, use another")
 
 
-def mutate(path: Path, chance: random.Random) -> str:
-    file = chance.choice(sorted(path.iterdir()))
+def mutate(path: Path, generator: random.Random) -> str:
+    file = generator.choice(sorted(path.iterdir()))
     data = bytearray(file.read_bytes())
-    place = chance.randrange(len(data))
-    kind = chance.choice(["flip", "set", "cut", "drop", "insert", "delete", "zero", "swap"])
+    place = generator.randrange(len(data))
+    kind = generator.choice(["flip", "set", "cut", "drop", "insert", "delete", "zero", "swap"])
     if kind == "flip":
-        data[place] ^= 1 << chance.randrange(8)
+        data[place] ^= 1 << generator.randrange(8)
     elif kind == "set":
-        data[place] = (data[place] + chance.randrange(1, 256)) % 256
+        data[place] = (data[place] + generator.randrange(1, 256)) % 256
     elif kind == "cut":
         del data[place:]
     elif kind == "drop":
         del data[place]
     elif kind == "insert":
-        data.insert(place, chance.choice(b' \n\t0"}'))
+        data.insert(place, generator.choice(b' \n\t0"}'))
     elif kind == "zero":
         data[place:] = bytes(x ^ 0xFF if x == 0 else 0 for x in data[place:])
     elif kind == "swap":
-        other = chance.choice([one for one in sorted(path.iterdir()) if one != file])
+        other = generator.choice([one for one in sorted(path.iterdir()) if one != file])
         data = bytearray(other.read_bytes())
     if kind == "delete":
         file.unlink()
@@ -209,14 +213,14 @@ def mutate(path: Path, chance: random.Random) -> str:
 
 
 def test_of_250_mutated_checkpoints_each_is_refused_and_the_good_one_used(tmp_path: Path) -> None:
-    newer = two(tmp_path / "run")
+    newer = save_two(tmp_path / "run")
     shutil.copytree(newer, tmp_path / "good")
-    chance = random.Random(0)
+    generator = random.Random(0)
     for _ in range(250):
-        what = mutate(newer, chance)
+        what = mutate(newer, generator)
         found = newest(tmp_path / "run")
         assert found.checkpoint and found.checkpoint.step == 800, what
-        assert len(found.refused) == 1 and found.refused[0].startswith(str(newer)), what
+        assert len(found.refused) == 1 and found.refused[0].startswith(str(tmp_path / "run")), what
         shutil.rmtree(newer)
         shutil.copytree(tmp_path / "good", newer)
     found = newest(tmp_path / "run")
@@ -237,14 +241,14 @@ def test_every_single_bit_of_the_manifest_is_protected(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_in_the_manifest_is_ignored(tmp_path: Path) -> None:
-    path = two(tmp_path)
+    path = save_two(tmp_path)
     (path / "notes.txt").write_text("mine")
     assert read(path).step == 1600
 
 
-def test_a_manifest_that_fits_files_which_are_not_ours_is_refused_cleanly(tmp_path: Path) -> None:
-    """Whoever makes a checkpoint by hand can make the digests fit; what is inside must still be checked."""
-    path = two(tmp_path)
+def test_foreign_files_with_a_fitting_manifest_are_refused(tmp_path: Path) -> None:
+    """A checkpoint made by hand may have fitting digests; its content must still be checked."""
+    path = save_two(tmp_path)
     for content in (b"[]", b"{}", b"\xff", b"[" * 100_000, b'{"state": 1}'):
         (path / "state.json").write_bytes(content)
         save_manifest(path, ["state.json"])
@@ -260,12 +264,12 @@ def test_a_manifest_that_fits_files_which_are_not_ours_is_refused_cleanly(tmp_pa
 
 def save_manifest(path: Path, names: list[str]) -> None:
     data = {name: (path / name).read_bytes() for name in names}
-    files = {name: Written(len(held), hashlib.sha256(held).hexdigest()) for name, held in data.items()}
+    files = {name: FileDigest(len(content), hashlib.sha256(content).hexdigest()) for name, content in data.items()}
     (path / "manifest.json").write_bytes(Manifest(1600, files, {}).render())
 
 
-def test_when_nothing_is_good_every_reason_is_given(tmp_path: Path) -> None:
-    two(tmp_path)
+def test_when_no_checkpoint_is_good_every_reason_is_given(tmp_path: Path) -> None:
+    save_two(tmp_path)
     for path in (tmp_path / "checkpoints").iterdir():
         (path / "state.json").unlink()
     found = newest(tmp_path)
@@ -273,16 +277,27 @@ def test_when_nothing_is_good_every_reason_is_given(tmp_path: Path) -> None:
     assert [message.split(": ")[0][-8:] for message in found.refused] == ["00001600", "00000800"]
 
 
-def test_a_run_that_the_system_does_not_let_us_look_into_is_refused(tmp_path: Path) -> None:
+def test_a_run_with_checkpoints_of_an_earlier_version_only_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    save_two(tmp_path)
+    for path in (tmp_path / "checkpoints").iterdir():
+        (path / "manifest.json").write_text('{"format": 1}')
+    with pytest.raises(ModelError) as caught:
+        newest(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path} was saved by an earlier version of regard (checkpoint format 1; this one reads 2); train it again"
+    )
+
+
+def test_a_run_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     run = tmp_path / ("x" * 300)
-    for look in (newest, best):
+    for open_run in (newest, best):
         with pytest.raises(ModelError) as caught:
-            look(run)
+            open_run(run)
         assert str(caught.value) == f"{run}: cannot be read (File name too long)"
 
 
 def test_a_group_that_was_not_saved_is_refused_by_name(tmp_path: Path) -> None:
-    path = two(tmp_path)
+    path = save_two(tmp_path)
     with pytest.raises(ModelError) as caught:
         read(path).tensors("ema")
     assert str(caught.value) == f"{path}: there is no ema.safetensors; it holds model, optimizer, rng"
@@ -306,7 +321,7 @@ def test_checkpoints_are_averaged_in_double_precision(tmp_path: Path) -> None:
     assert averaged["readout.weight"] is averaged["embed.weight"]
 
 
-REFUSED = """
+FAILED_SAVE = """
 import os, resource, signal, sys
 from pathlib import Path
 import torch
@@ -331,18 +346,18 @@ print(found.checkpoint.step, found.refused, sorted(path.name for path in (run / 
 """
 
 
-def refused(why: str) -> tuple[Path, list[str]]:
+def fail_to_save(why: str) -> tuple[Path, list[str]]:
     with tempfile.TemporaryDirectory() as name:
-        Path(name).chmod(0o755)  # so that a user without rights can look in
+        Path(name).chmod(0o755)  # readable for a user without rights
         run = Path(name) / "run"
-        command = [sys.executable, "-c", REFUSED, why, str(run)]
+        command = [sys.executable, "-c", FAILED_SAVE, why, str(run)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         return run, done.stdout.splitlines()
 
 
 def test_a_full_disk_leaves_the_old_checkpoint_intact_and_says_how_much_is_needed() -> None:
-    run, (message, after) = refused("full")
+    run, (message, after) = fail_to_save("full")
     assert message.startswith(f"{run}/checkpoints/00001600: needs 400,037 bytes and ")
     assert message.endswith(
         " are free (File too large), but no file may be larger than 50,000 bytes; raise `ulimit -f`"
@@ -351,7 +366,7 @@ def test_a_full_disk_leaves_the_old_checkpoint_intact_and_says_how_much_is_neede
 
 
 def test_a_folder_without_permission_leaves_the_old_checkpoint_intact() -> None:
-    run, (message, after) = refused("forbidden")
+    run, (message, after) = fail_to_save("forbidden")
     assert message == (
         f"{run}/checkpoints/00001600: cannot be written (Permission denied); "
         "write to a folder that is yours and not read-only"

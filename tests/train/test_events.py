@@ -1,4 +1,4 @@
-"""What a run tells its files, and what becomes of it when the run is killed and goes on."""
+"""Listeners that write files, and what happens to these files when a run is killed and resumed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ import os, signal, sys
 from pathlib import Path
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.spaces import Words
-from regard.objective import Continue, Objective
-from regard.tasks.copying import Copying
+from regard.objective import NextToken, Objective
+from regard.tasks.copying import CopyTask
 from regard.train.events import MetricsFile, Stepped
 from regard.train.config import TrainConfig
 from regard.train.trainer import train
@@ -28,14 +28,14 @@ from regard.train.trainer import train
 def die(event):
     if isinstance(event, Stepped) and event.step == int(sys.argv[2]):
         with (run / "samples.jsonl").open("ab") as file:
-            file.write(b'{"event": "validated", "st')  # torn in the middle of a line
+            file.write(b'{"event": "validated", "st')  # an incomplete line
         os.kill(os.getpid(), signal.SIGKILL)
 
 run = Path(sys.argv[1])
 model = Seq2SeqConfig(layers=1, width=8).build(Words(8), Words(8))
 validate = lambda: ({"loss": 1.0}, [{"source": "é"}])
-config = TrainConfig(steps=12, every=5, save=2)
-train(Objective(model, Continue(Words(8))), Copying(), config, run, listeners=[MetricsFile(run, 1), die],
+config = TrainConfig(steps=12, validate_every=5, save_every=2)
+train(Objective(model, NextToken(Words(8))), CopyTask(), config, run, listeners=[MetricsFile(run, 1), die],
       validate=validate)
 """
 
@@ -45,10 +45,10 @@ def rows(path: Path) -> list[dict]:
 
 
 @pytest.mark.slow
-def test_a_run_that_was_killed_and_goes_on_tells_no_step_twice(tmp_path: Path) -> None:
-    for death in (1, 7, 11, 0):
-        done = subprocess.run([sys.executable, "-c", TRAIN, str(tmp_path), str(death)], capture_output=True, text=True)
-        assert done.returncode == (-signal.SIGKILL if death else 0), done.stderr
+def test_a_run_that_was_killed_and_resumed_logs_no_step_twice(tmp_path: Path) -> None:
+    for last in (1, 7, 11, 0):
+        done = subprocess.run([sys.executable, "-c", TRAIN, str(tmp_path), str(last)], capture_output=True, text=True)
+        assert done.returncode == (-signal.SIGKILL if last else 0), done.stderr
     metrics = rows(tmp_path / "metrics.jsonl")
     assert [row["step"] for row in metrics if row["event"] == "stepped"] == list(range(1, 13))
     assert [row["step"] for row in metrics if row["event"] == "validated"] == [5, 10, 12]
@@ -56,7 +56,7 @@ def test_a_run_that_was_killed_and_goes_on_tells_no_step_twice(tmp_path: Path) -
     assert [row["step"] for row in rows(tmp_path / "samples.jsonl")] == [5, 10, 12]
 
 
-def test_lines_of_later_steps_and_what_a_crash_left_are_dropped(tmp_path: Path) -> None:
+def test_lines_of_later_steps_and_incomplete_lines_are_dropped(tmp_path: Path) -> None:
     file = MetricsFile(tmp_path, every=1)
     for step in range(1, 7):
         file(Stepped(step, 1.0, 1e-3, 1.0, 100, 0.1))
@@ -72,7 +72,7 @@ def test_lines_of_later_steps_and_what_a_crash_left_are_dropped(tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.jsonl", "samples.jsonl"]
 
 
-def test_a_sample_of_the_step_that_a_run_goes_on_from_stays(tmp_path: Path) -> None:
+def test_a_sample_of_the_step_that_a_run_resumes_from_stays(tmp_path: Path) -> None:
     file, sample = MetricsFile(tmp_path), {"source": "é\u2028\u0085\r", "output": "a\nb"}
     file(Validated(6, {"loss": 1.0}, True, [sample]))
     file(Validated(8, {"loss": 1.0}, True, [sample]))
@@ -83,7 +83,7 @@ def test_a_sample_of_the_step_that_a_run_goes_on_from_stays(tmp_path: Path) -> N
     assert lines[-1] == b""
 
 
-def test_who_reads_at_that_moment_sees_whole_lines(tmp_path: Path) -> None:
+def test_a_concurrent_reader_sees_complete_lines(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step": 1}\n{"step": 2}\n')
     with path.open() as reader:
@@ -92,7 +92,7 @@ def test_who_reads_at_that_moment_sees_whole_lines(tmp_path: Path) -> None:
     assert path.read_text() == '{"step": 1}\n'
 
 
-def test_a_file_with_nothing_to_drop_is_not_written_anew(tmp_path: Path) -> None:
+def test_a_file_with_nothing_to_drop_is_not_rewritten(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step": 1}\n')
     before = path.stat().st_ino, path.stat().st_mtime_ns
@@ -100,7 +100,7 @@ def test_a_file_with_nothing_to_drop_is_not_written_anew(tmp_path: Path) -> None
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == before
 
 
-def test_a_place_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").mkdir()
     with pytest.raises(OutputError) as caught:
         MetricsFile(tmp_path)(Began(0, 9, 10))

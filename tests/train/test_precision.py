@@ -1,4 +1,4 @@
-"""bfloat16 where oneDNN's matrix tiles would end the process."""
+"""bfloat16 on machines where oneDNN's matrix tiles (AMX) would crash the process."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from regard.train.precision import Precision
 
 
 @pytest.fixture(autouse=True)
-def anew():
-    precision.tiles_work.cache_clear()
+def clear_cache():
+    precision.bf16_matmul_works.cache_clear()
     yield
-    precision.tiles_work.cache_clear()
+    precision.bf16_matmul_works.cache_clear()
 
 
-def tiles(monkeypatch: pytest.MonkeyPatch, folder: Path, flags: str, probe: str) -> None:
+def fake_cpu(monkeypatch: pytest.MonkeyPatch, folder: Path, flags: str, program: str) -> None:
     (folder / "cpuinfo").write_text(f"flags : fpu {flags}\n")
-    monkeypatch.setattr(precision, "FLAGS", folder / "cpuinfo")
-    monkeypatch.setattr(precision, "PROBE", probe)
+    monkeypatch.setattr(precision, "CPU_INFO", folder / "cpuinfo")
+    monkeypatch.setattr(precision, "MATMUL", program)
 
 
-DIES = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
+CRASH = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
 
 
-def test_where_a_probe_dies_onednn_is_left_out_and_comes_back(monkeypatch, tmp_path):
-    tiles(monkeypatch, tmp_path, "amx_tile", DIES)
-    with pytest.raises(KeyError), Precision("bfloat16", "cpu").around():
+def test_onednn_is_disabled_where_its_matmul_crashes_and_enabled_afterwards(monkeypatch, tmp_path):
+    fake_cpu(monkeypatch, tmp_path, "amx_tile", CRASH)
+    with pytest.raises(KeyError), Precision("bfloat16", "cpu").backend():
         assert not torch.backends.mkldnn.enabled
         raise KeyError
     assert torch.backends.mkldnn.enabled
 
 
-@pytest.mark.parametrize(("name", "flags", "probe"), [("bfloat16", "amx_tile", "pass"), ("float32", "amx_tile", DIES)])
-def test_elsewhere_onednn_stays(monkeypatch, tmp_path, name, flags, probe):
-    tiles(monkeypatch, tmp_path, flags, probe)
-    with Precision(name, "cpu").around():
+@pytest.mark.parametrize(("name", "program"), [("bfloat16", "pass"), ("float32", CRASH)])
+def test_onednn_stays_enabled_otherwise(monkeypatch, tmp_path, name, program):
+    fake_cpu(monkeypatch, tmp_path, "amx_tile", program)
+    with Precision(name, "cpu").backend():
         assert torch.backends.mkldnn.enabled
 
 
-def test_a_processor_without_tiles_is_not_probed(monkeypatch, tmp_path):
-    tiles(monkeypatch, tmp_path, "avx2", DIES)
-    assert precision.tiles_work()
-    monkeypatch.setattr(precision, "FLAGS", tmp_path / "none")
-    precision.tiles_work.cache_clear()
-    assert precision.tiles_work()
+def test_a_processor_without_tiles_is_not_tested(monkeypatch, tmp_path):
+    fake_cpu(monkeypatch, tmp_path, "avx2", CRASH)
+    assert precision.bf16_matmul_works()
+    monkeypatch.setattr(precision, "CPU_INFO", tmp_path / "none")
+    precision.bf16_matmul_works.cache_clear()
+    assert precision.bf16_matmul_works()

@@ -1,4 +1,4 @@
-"""The probe: what is kept at a validation is what the model of that step did, and no weight learns otherwise for it."""
+"""The probe stores what the checkpoint of each validation computes, and does not change the training."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import regard
 from regard.cli import invoke
 from regard.train import checkpoint
 from regard.train.events import Began
-from regard.train.probe import KEPT, Probe, chosen, crowded, sentence, steps
+from regard.train.probe import MAX_FILES, Probe, probe_steps, probe_text, select_records, steps_to_drop
 
 TEXT = "je suis étudiant"
 RECIPE = """
@@ -15,23 +15,23 @@ RECIPE = """
 kind = "phrases"
 count = 300
 [text]
-size = 200
+vocab_size = 200
 [model]
 {model}
 [task]
-scored = 0
+bleu_sentences = 0
 [train]
 steps = 8
-every = 2
-keep = 9
-tokens = 512
-select = "loss"
+validate_every = 2
+keep_checkpoints = 9
+batch_tokens = 512
+best_metric = "loss"
 [decode]
-minimum = 3
-extra = 4
+min_length = 3
+max_extra_tokens = 4
 """
 MODELS = {
-    "transformer": 'kind = "transformer"\nlayers = 1\nwidth = 16\nheads = 2\ninner = 32',
+    "transformer": 'kind = "transformer"\nlayers = 1\nwidth = 16\nheads = 2\nffn_width = 32',
     "seq2seq": 'kind = "seq2seq"\nlayers = 1\nwidth = 16',
 }
 
@@ -55,76 +55,76 @@ def probed(folder):
     return run
 
 
-def test_each_validation_keeps_the_attention_that_its_checkpoint_gives(probed):
-    assert (steps(probed), sentence(probed)) == ([2, 4, 6, 8], TEXT)
+def test_each_validation_stores_the_attention_of_its_checkpoint(probed):
+    assert (probe_steps(probed), probe_text(probed)) == ([2, 4, 6, 8], TEXT)
     for step in (2, 8):
-        kept = regard.Recording.load(probed / "probe" / f"{step:08}.safetensors")
+        stored = regard.Recording.load(probed / "probe" / f"{step:08}.safetensors")
         model = regard.load(probed / "checkpoints" / f"{step:08}")
         with model.record() as recording:
-            model.answer(TEXT)
-        names = [seen.name for seen in recording.names() if seen.name.endswith("weights")]
-        assert [record.name for record in kept.records] == names and len(names) == 3
+            model.predict_text(TEXT)
+        names = [entry.name for entry in recording.contents() if entry.name.endswith("weights")]
+        assert [record.name for record in stored.records] == names and len(names) == 3
         for name in names:
             for head in range(2):
-                before, after = recording.attention(name, head=head), kept.attention(name, head=head)
+                before, after = recording.attention(name, head=head), stored.attention(name, head=head)
                 np.testing.assert_array_equal(after.weights, before.weights)
                 assert after.columns == before.columns
 
 
-def test_a_probe_changes_no_bit_of_what_is_learnt(probed, folder):
+def test_a_probe_does_not_change_the_trained_weights(probed, folder):
     plain, code = trained(folder, "transformer")
     found = [checkpoint.newest(run).checkpoint for run in (plain, probed)]
     assert code == 0 and found[0].digest == found[1].digest and not (plain / "probe").exists()
 
 
-def test_a_model_without_attention_keeps_its_hidden_states(folder):
+def test_of_a_model_without_attention_hidden_states_are_stored(folder):
     run, code = trained(folder, "seq2seq", f"train.probe={TEXT}")
     assert code == 0
-    kept = regard.Recording.load(run / "probe" / "00000008.safetensors")
-    assert {record.name.rpartition(".")[2] for record in kept.records} == {"hidden"}
-    assert len(kept.states("encoder.*").tokens) == kept.records[0].data.shape[1]
+    stored = regard.Recording.load(run / "probe" / "00000008.safetensors")
+    assert {record.name.rpartition(".")[2] for record in stored.records} == {"hidden"}
+    assert len(stored.states("encoder.*").tokens) == stored.records[0].data.shape[1]
 
 
-def test_a_run_that_goes_on_drops_what_it_sees_again_and_what_was_another_sentence(probed, tmp_path):
-    for step in steps(probed):
+def test_a_resumed_run_drops_steps_that_it_repeats_and_recordings_of_another_text(probed, tmp_path):
+    for step in probe_steps(probed):
         (tmp_path / "probe").mkdir(exist_ok=True)
         (tmp_path / "probe" / f"{step:08}.safetensors").write_bytes(b"")
     (tmp_path / "probe" / "sentence.txt").write_text(f"{TEXT}\n", encoding="utf-8")
     Probe(tmp_path, TEXT, pytest.fail)(Began(4, 8, 9))
-    assert steps(tmp_path) == [2, 4]
+    assert probe_steps(tmp_path) == [2, 4]
     Probe(tmp_path, "il mange", pytest.fail)(Began(4, 8, 9))
-    assert (steps(tmp_path), sentence(tmp_path)) == ([], "il mange")
+    assert (probe_steps(tmp_path), probe_text(tmp_path)) == ([], "il mange")
 
 
-def test_a_sentence_that_the_model_cannot_read_is_told_once_and_training_ends_well(folder, capsys):
+def test_a_text_that_the_model_cannot_read_gives_one_warning_and_training_finishes(folder, capsys):
     (folder / "book.txt").write_text("the sea said nothing. " * 80, encoding="utf-8")
     (folder / "writer.toml").write_text(
         f'[task]\nkind = "generate"\nwindow = 16\nsamples = 0\n[data]\nkind = "text"\ntrain = "{folder}/book.txt"\n'
-        '[model]\nkind = "rnnlm"\nlayers = 1\nwidth = 16\n[train]\nsteps = 4\nevery = 2\ntokens = 64\n',
+        '[model]\nkind = "rnnlm"\nlayers = 1\nwidth = 16\n[train]\nsteps = 4\nvalidate_every = 2\nbatch_tokens = 64\n',
         encoding="utf-8",
     )
     assert invoke(["train", str(folder / "writer.toml"), "--out", str(folder / "writer"), "train.probe=été"]) == 0
-    told = capsys.readouterr().err
-    assert told.count("warning  train.probe cannot be looked into") == 1
-    assert "what this model has never read" in (folder / "writer" / "log.txt").read_text(encoding="utf-8")
+    err = capsys.readouterr().err
+    assert err.count("warning  train.probe failed and is disabled from here on") == 1
+    assert "tokens that this model does not know" in (folder / "writer" / "log.txt").read_text(encoding="utf-8")
 
 
 def test_the_files_are_bounded_and_spread_over_the_training():
-    left = list(range(1000))
-    for gone in crowded(left):
-        left.remove(gone)
-    gaps = np.diff(left)
-    assert len(left) == KEPT and left[0] == 0 and left[-1] == 999 and gaps.max() <= 4 * gaps.min()
+    remaining = list(range(1000))
+    for step in steps_to_drop(remaining):
+        remaining.remove(step)
+    gaps = np.diff(remaining)
+    assert len(remaining) == MAX_FILES and remaining[0] == 0 and remaining[-1] == 999 and gaps.max() <= 4 * gaps.min()
 
 
-def test_of_a_large_model_the_last_layers_are_kept(monkeypatch, probed):
+def test_of_a_large_model_only_the_last_layers_are_stored(monkeypatch, probed):
     records = regard.Recording.load(probed / "probe" / "00000008.safetensors").records
-    monkeypatch.setattr("regard.train.probe.ROOM", records[-1].data.numel())
-    assert [record.name for record in chosen(records)] == [records[-1].name]
+    monkeypatch.setattr("regard.train.probe.MAX_NUMBERS", records[-1].data.numel())
+    assert [record.name for record in select_records(records)] == [records[-1].name]
 
 
 @pytest.mark.parametrize("text", [" ", "a" * 201])
-def test_a_probe_that_is_no_sentence_is_refused_before_training(folder, capsys, text):
+def test_an_empty_or_long_probe_is_refused_before_training(folder, capsys, text):
     run, code = trained(folder, "transformer", f"train.probe='{text}'")
     assert code == 2 and not run.exists()
     assert "probe: expected a sentence of 1 to 200 characters, got" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What the trainer does at a step and at a validation, beside the laws that hold for every model (tests/laws)."""
+"""Steps and validations of the trainer; laws that hold for every model are in tests/laws."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-from regard.distributed import World
+from regard.distributed import ProcessGroup
 from regard.errors import Diverged
 from regard.models.seq2seq import Seq2SeqConfig
-from regard.objective import Batch, Continue, Objective
+from regard.objective import Batch, NextToken, Objective
 from regard.spaces import Words
-from regard.tasks.copying import Copying
+from regard.tasks.copying import CopyTask
 from regard.train import checkpoint
 from regard.train.config import TrainConfig
 from regard.train.events import Event, Stepped, TensorBoard
@@ -25,93 +25,95 @@ from zoo import V, build
 
 
 def objective(name: str = "transformer") -> Objective:
-    return Objective(build(name), Continue(Words(V, 0.1)))
+    return Objective(build(name), NextToken(Words(V, 0.1)))
 
 
-def kept(run: Path) -> checkpoint.Checkpoint:
+def newest(run: Path) -> checkpoint.Checkpoint:
     found = checkpoint.newest(run).checkpoint
     assert found is not None
     return found
 
 
-@pytest.mark.parametrize(("select", "best"), [("loss", 2.0), ("ppl", 2.0), ("bleu", 3.0)])
+@pytest.mark.parametrize(("metric", "best"), [("loss", 2.0), ("ppl", 2.0), ("bleu", 3.0)])
 def test_the_best_is_the_lowest_loss_or_perplexity_and_the_highest_bleu(
-    select: str, best: float, tmp_path: Path
+    metric: str, best: float, tmp_path: Path
 ) -> None:
     scores = iter([(3.0, 20.0, 5.0), (2.0, 7.0, 9.0), (2.5, 12.0, 11.0)])
-    config = TrainConfig(steps=3, every=1, select=select)  # type: ignore[arg-type]
+    config = TrainConfig(steps=3, validate_every=1, best_metric=metric)  # type: ignore[arg-type]
     names = ("loss", "ppl", "bleu")
     report = train(
-        objective(), Copying(), config, tmp_path, validate=lambda: (dict(zip(names, next(scores), strict=True)), ())
+        objective(), CopyTask(), config, tmp_path, validate=lambda: (dict(zip(names, next(scores), strict=True)), ())
     )
     assert report.best["step"] == best
 
 
-def test_each_time_validation_is_stuck_the_plateau_lowers_the_rate(tmp_path: Path) -> None:
+def test_the_plateau_schedule_lowers_the_rate_when_validation_does_not_improve(tmp_path: Path) -> None:
     scores, rates = iter([3.0, 3.1, 3.2, 3.3, 3.4, 2.0, 2.1]), []
 
     def note(event: Event) -> None:
         if isinstance(event, Stepped):
             rates.append(event.rate)
 
-    config = TrainConfig(steps=7, every=1, schedule=Plateau(lr=1.0, factor=0.5, patience=2))
-    train(objective(), Copying(), config, tmp_path, listeners=[note], validate=lambda: ({"loss": next(scores)}, ()))
+    config = TrainConfig(steps=7, validate_every=1, schedule=Plateau(lr=1.0, factor=0.5, patience=2))
+    train(objective(), CopyTask(), config, tmp_path, listeners=[note], validate=lambda: ({"loss": next(scores)}, ()))
     assert rates == [1.0, 1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
 
 
-def test_averaged_weights_are_the_exponential_mean_and_the_trained_ones_go_on(tmp_path: Path) -> None:
+def test_averaged_weights_are_the_exponential_moving_average_of_the_trained_ones(tmp_path: Path) -> None:
     means: dict[str, torch.Tensor] = {}
-    config = TrainConfig(steps=5, save=1, every=99, ema=0.8, schedule=Constant(lr=0.01))
+    config = TrainConfig(steps=5, save_every=1, validate_every=99, ema=0.8, schedule=Constant(lr=0.01))
     first = {name: t.clone() for name, t in objective().model.state_dict().items()}
     for steps in range(1, 6):
-        train(objective(), Copying(), replace(config, steps=steps), tmp_path)
-        for name, now in kept(tmp_path).tensors("trained").items():
-            share = min(0.8, (1 + steps) / (10 + steps))  # the first, random weights are soon forgotten
+        train(objective(), CopyTask(), replace(config, steps=steps), tmp_path)
+        for name, now in newest(tmp_path).tensors("trained").items():
+            share = min(0.8, (1 + steps) / (10 + steps))  # forgets the random initial weights quickly
             means[name] = share * means.get(name, first[name]) + (1 - share) * now
-    for name, tensor in kept(tmp_path).tensors("model").items():
+    for name, tensor in newest(tmp_path).tensors("model").items():
         torch.testing.assert_close(tensor, means[name], rtol=1e-5, atol=1e-6)
 
 
 def test_averaged_weights_that_are_tied_are_stored_once(tmp_path: Path) -> None:
-    train(objective(), Copying(), TrainConfig(steps=1, ema=0.9), tmp_path)
-    found = kept(tmp_path)
+    train(objective(), CopyTask(), TrainConfig(steps=1, ema=0.9), tmp_path)
+    found = newest(tmp_path)
     assert found.manifest.tied["model"] == found.manifest.tied["trained"]
     assert len(found.manifest.tied["model"]) == 2  # source embedding, target embedding and softmax are one
 
 
-def test_a_bad_module_is_named_also_if_only_the_second_batch_shows_it(tmp_path: Path) -> None:
-    feed, model = Copying(), objective()
-    good, bad = feed.batch(0), feed.batch(1)
+def test_a_bad_module_is_named_even_if_only_the_second_batch_shows_it(tmp_path: Path) -> None:
+    loader, model = CopyTask(), objective()
+    good, bad = loader.batch(0), loader.batch(1)
 
     def hook(module: nn.Module, args: tuple[object, ...], out: torch.Tensor) -> torch.Tensor:
         return out * float("nan") if out.shape[1] == bad.target.data.shape[1] - 1 and len(out) == len(bad) else out
 
     shorter = Batch(good.source.select(torch.arange(3)), good.target.select(torch.arange(3)))
     model.model.decoder.layers[1].cross.register_forward_hook(hook)
-    trainer = Trainer(model, feed, TrainConfig(steps=2, accumulate=2), tmp_path, World(), (), None, 1)
+    trainer = Trainer(model, loader, TrainConfig(steps=2, accumulate=2), tmp_path, ProcessGroup(), (), None, 1)
     with pytest.raises(Diverged, match=r"at step 1 \(first bad: decoder\.layers\.1\.cross\); there is no checkpoint"):
         trainer.step([(shorter, {}), (bad, {})])
 
 
 @pytest.mark.parametrize("optimizer", [AdamW(), SGD(momentum=0.9)], ids=["adamw", "sgd"])
-def test_an_optimiser_with_a_memory_resumes_bit_for_bit(optimizer: OptimizerConfig, tmp_path: Path) -> None:
-    config = TrainConfig(steps=6, save=1, every=6, optimizer=optimizer, schedule=Constant(lr=0.01))
-    train(objective(), Copying(), config, tmp_path / "whole")
+def test_an_optimizer_with_state_resumes_bit_for_bit(optimizer: OptimizerConfig, tmp_path: Path) -> None:
+    config = TrainConfig(steps=6, save_every=1, validate_every=6, optimizer=optimizer, schedule=Constant(lr=0.01))
+    train(objective(), CopyTask(), config, tmp_path / "whole")
 
     def stop(event: Event) -> None:
         if isinstance(event, Stepped) and event.step == 4:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(objective(), Copying(), config, tmp_path / "stopped", listeners=[stop])
-    train(objective(), Copying(), config, tmp_path / "stopped")
-    assert kept(tmp_path / "stopped").digest == kept(tmp_path / "whole").digest
+        train(objective(), CopyTask(), config, tmp_path / "stopped", listeners=[stop])
+    train(objective(), CopyTask(), config, tmp_path / "stopped")
+    assert newest(tmp_path / "stopped").digest == newest(tmp_path / "whole").digest
 
 
-def test_decay_shrinks_matrices_and_leaves_biases_and_norms(tmp_path: Path) -> None:
-    trainer = Trainer(objective(), Copying(), TrainConfig(optimizer=AdamW(decay=0.5)), tmp_path, World(), (), None, 1)
+def test_weight_decay_shrinks_matrices_and_exempts_biases_and_norms(tmp_path: Path) -> None:
+    trainer = Trainer(
+        objective(), CopyTask(), TrainConfig(optimizer=AdamW(weight_decay=0.5)), tmp_path, ProcessGroup(), (), None, 1
+    )
     before = {name: p.detach().clone() for name, p in trainer.objective.named_parameters()}
-    trainer.flat.clear()
+    trainer.flat.zero_grad()
     for group in trainer.optimizer.param_groups:
         group["lr"] = 0.1
     trainer.optimizer.step()
@@ -120,18 +122,18 @@ def test_decay_shrinks_matrices_and_leaves_biases_and_norms(tmp_path: Path) -> N
         torch.testing.assert_close(p.detach(), factor * before[name], msg=lambda m, n=name: f"{n}: {m}")
 
 
-def test_bfloat16_learns_close_to_what_float32_learns_and_keeps_float32_weights(tmp_path: Path) -> None:
+def test_bfloat16_training_is_close_to_float32_and_keeps_float32_weights(tmp_path: Path) -> None:
     losses: dict[str, list[float]] = {"float32": [], "bfloat16": []}
-    for precision, seen in losses.items():
-        config = TrainConfig(steps=20, every=99, precision=precision, schedule=Constant(lr=0.01))  # type: ignore[arg-type]
+    for precision, values in losses.items():
+        config = TrainConfig(steps=20, validate_every=99, precision=precision, schedule=Constant(lr=0.01))  # type: ignore[arg-type]
 
-        def note(event: Event, seen: list[float] = seen) -> None:
+        def note(event: Event, values: list[float] = values) -> None:
             if isinstance(event, Stepped):
-                seen.append(event.loss)
+                values.append(event.loss)
 
-        train(objective(), Copying(), config, tmp_path / precision, listeners=[note])
+        train(objective(), CopyTask(), config, tmp_path / precision, listeners=[note])
     assert losses["float32"] != losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.05)
-    assert {t.dtype for t in kept(tmp_path / "bfloat16").tensors("model").values()} == {torch.float32}
+    assert {t.dtype for t in newest(tmp_path / "bfloat16").tensors("model").values()} == {torch.float32}
 
 
 def test_dropout_between_layers_is_in_the_encoder_too() -> None:
@@ -141,13 +143,13 @@ def test_dropout_between_layers_is_in_the_encoder_too() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of tensorboard's own parts
-def test_tensorboard_reads_what_was_told(tmp_path: Path) -> None:
+def test_tensorboard_reads_the_logged_losses(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    told: list[float] = []
-    listeners = [TensorBoard(tmp_path), lambda event: told.append(event.loss) if isinstance(event, Stepped) else None]
-    train(objective(), Copying(), TrainConfig(steps=3), tmp_path, listeners=listeners)
+    losses: list[float] = []
+    listeners = [TensorBoard(tmp_path), lambda event: losses.append(event.loss) if isinstance(event, Stepped) else None]
+    train(objective(), CopyTask(), TrainConfig(steps=3), tmp_path, listeners=listeners)
     read = EventAccumulator(str(tmp_path / "tensorboard"))
     read.Reload()
-    assert [point.value for point in read.Scalars("train/loss")] == pytest.approx(told)
+    assert [point.value for point in read.Scalars("train/loss")] == pytest.approx(losses)
     assert "valid/ppl" in read.Tags()["scalars"]

@@ -1,4 +1,4 @@
-"""Tensors go to disk and into models without a bit changed, a tie broken or a misfit let through."""
+"""Weights go to disk and into models bit for bit, tied weights stay tied, and weights that do not fit are refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from regard.errors import ModelError
-from regard.train.weights import DTYPES, load_weights, mean, read_tensors, ties, weights, write_tensors
+from regard.train.weights import DTYPES, average_weights, load_weights, read_tensors, tied_names, weights, write_tensors
 
 
 class Tied(nn.Module):
@@ -48,7 +48,7 @@ def test_every_type_comes_back_bit_for_bit(tmp_path: Path) -> None:
         assert (back[name].dtype, back[name].shape, bits(back[name])) == (tensor.dtype, tensor.shape, bits(tensor))
 
 
-def test_the_safetensors_library_reads_what_we_write(tmp_path: Path) -> None:
+def test_the_safetensors_library_reads_our_files(tmp_path: Path) -> None:
     tensors = every_type()
     write_tensors(tmp_path / "a.safetensors", tensors)
     back = safetensors.torch.load_file(tmp_path / "a.safetensors")
@@ -65,35 +65,35 @@ def test_equal_tensors_give_equal_files_whatever_their_order(tmp_path: Path) -> 
     assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
 
 
-def test_a_transposed_view_is_stored_as_what_it_shows(tmp_path: Path) -> None:
+def test_a_transposed_view_is_stored_transposed(tmp_path: Path) -> None:
     matrix = torch.arange(6.0).reshape(2, 3)
-    write_tensors(tmp_path / "a.safetensors", {"plain": matrix, "turned": matrix.T})
+    write_tensors(tmp_path / "a.safetensors", {"plain": matrix, "transposed": matrix.T})
     back = read_tensors(tmp_path / "a.safetensors")
-    assert torch.equal(back["turned"], matrix.T)
+    assert torch.equal(back["transposed"], matrix.T)
 
 
-def test_what_is_read_lies_at_multiples_of_64_bytes(tmp_path: Path) -> None:
+def test_tensors_are_read_into_memory_aligned_to_64_bytes(tmp_path: Path) -> None:
     write_tensors(tmp_path / "a.safetensors", {f"w{i}": torch.ones(i + 1) for i in range(9)})
     assert [t.data_ptr() % 64 for t in read_tensors(tmp_path / "a.safetensors").values()] == [0] * 9
 
 
 def test_a_tied_weight_is_stored_once(tmp_path: Path) -> None:
     model = Tied()
-    assert ties(weights(model)) == {"readout.weight": "embed.weight"}
+    assert tied_names(weights(model)) == {"readout.weight": "embed.weight"}
     write_tensors(tmp_path / "a.safetensors", weights(model))
     assert "readout.weight" not in read_tensors(tmp_path / "a.safetensors")
 
 
-def test_empty_tensors_are_not_taken_for_one_another() -> None:
-    assert ties({"a": torch.zeros(0), "b": torch.zeros(0)}) == {}
+def test_empty_tensors_are_not_tied() -> None:
+    assert tied_names({"a": torch.zeros(0), "b": torch.zeros(0)}) == {}
 
 
-def test_views_of_one_memory_with_other_shapes_are_not_ties() -> None:
+def test_views_of_one_memory_with_other_shapes_are_not_tied() -> None:
     flat = torch.arange(6.0)
-    assert ties({"a": flat, "b": flat.reshape(2, 3), "c": flat[:3]}) == {}
+    assert tied_names({"a": flat, "b": flat.reshape(2, 3), "c": flat[:3]}) == {}
 
 
-def test_loading_copies_and_keeps_parameters_and_ties() -> None:
+def test_loading_copies_values_and_keeps_parameters_and_ties() -> None:
     model, other = Tied(0), Tied(1)
     embed, address = model.embed.weight, model.embed.weight.data_ptr()
     load_weights(model, weights(other))
@@ -111,7 +111,7 @@ def test_one_name_of_a_tied_weight_is_enough_whichever_it_is() -> None:
         assert torch.equal(model.readout.weight, other.embed.weight)
 
 
-def test_two_different_weights_do_not_go_into_one() -> None:
+def test_two_different_weights_for_a_tied_weight_are_refused() -> None:
     tensors = weights(Tied()) | {"readout.weight": torch.ones(7, 4)}
     with pytest.raises(ModelError) as caught:
         load_weights(Tied(), tensors, "run/last")
@@ -172,26 +172,26 @@ def test_the_mean_is_rounded_once() -> None:
     large, small = torch.tensor([2.0**25]), torch.tensor([1.0])
     # In float32 each 1 would be lost beside 2 ** 25: the sum must not be rounded before the end.
     sets = [("a", {"w": large}), *(("b", {"w": small}) for _ in range(7))]
-    assert mean(sets)["w"].item() == torch.tensor((2.0**25 + 7) / 8).item()
-    assert mean(sets)["w"].dtype == torch.float32
+    assert average_weights(sets)["w"].item() == torch.tensor((2.0**25 + 7) / 8).item()
+    assert average_weights(sets)["w"].dtype == torch.float32
 
 
 def test_the_mean_keeps_ties_and_takes_counters_from_the_last() -> None:
-    averaged = mean(("run", weights(Tied(seed))) for seed in (1, 2, 3))
+    averaged = average_weights(("run", weights(Tied(seed))) for seed in (1, 2, 3))
     assert averaged["readout.weight"] is averaged["embed.weight"]
     assert averaged["seen"] == 3 and averaged["seen"].dtype == torch.int64
     expected = sum(Tied(seed).embed.weight.detach().double() for seed in (1, 2, 3)) / 3
     assert torch.equal(averaged["embed.weight"], expected.float())
 
 
-def test_sets_of_other_names_or_shapes_are_not_averaged() -> None:
+def test_weights_with_other_names_or_shapes_are_not_averaged() -> None:
     for other, what in (
-        ({"w": torch.ones(3)}, "'w' is float32 [3] there and float32 [2] here"),
-        ({"w": torch.ones(2), "x": torch.ones(1)}, "'x' is float32 [1] there and missing here"),
-        ({}, "'w' is missing there and float32 [2] here"),
+        ({"w": torch.ones(3)}, "'w' is float32 [3] in one and float32 [2] in the other"),
+        ({"w": torch.ones(2), "x": torch.ones(1)}, "'x' is float32 [1] in one and missing in the other"),
+        ({}, "'w' is missing in one and float32 [2] in the other"),
     ):
         with pytest.raises(ModelError) as caught:
-            mean([("run/a", {"w": torch.ones(2)}), ("run/b", other)])
+            average_weights([("run/a", {"w": torch.ones(2)}), ("run/b", other)])
         assert str(caught.value) == f"run/b cannot be averaged with run/a: {what}; average checkpoints of one run"
     with pytest.raises(ModelError, match="nothing to average: expected at least one checkpoint, got none"):
-        mean([])
+        average_weights([])

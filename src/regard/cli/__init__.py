@@ -1,6 +1,6 @@
-"""The command line: verbs first, results on stdout, all else on stderr, documented exit codes.
+"""The command line: results on stdout, everything else on stderr, documented exit codes.
 
-Nothing here imports torch before a verb runs, so that help answers at once.
+Torch is imported only when a verb runs, so that --help is fast.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from regard.cli.data import data
 from regard.cli.demo import demo
 from regard.cli.doctor import doctor
 from regard.cli.eval import evaluate
-from regard.cli.exit_codes import outcome
+from regard.cli.exit_codes import run_command
 from regard.cli.forecast import forecast
 from regard.cli.generate import generate
 from regard.cli.label import label
 from regard.cli.lesson import lesson
 from regard.cli.look import look
-from regard.cli.options import Manners, Verbs, polite
+from regard.cli.options import OrderedGroup, Verbosity, global_flags
 from regard.cli.recipes import config, new
 from regard.cli.runs import runs
 from regard.cli.studio import studio
@@ -40,53 +40,36 @@ from regard.cli.vectors import vectors
 from regard.errors import Terminated
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=OrderedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(regard.__version__, message="regard %(version)s")
-@polite(shown=True)
+@global_flags(visible=True)
 def cli() -> None:
-    """Sequence models, from the RNN to the Transformer: trained, used and looked into.
+    """Sequence models, from the RNN to the Transformer: train them, use them, look inside.
 
     \b
     Start with either of:
-      regard demo                               train a small translator and look into it
-      regard new mine --task translate          a commented recipe for data of your own
+      regard demo                               train a small translation model and look inside
+      regard new mine --task translate          a commented recipe for your own data
 
     \b
     Then:
-      regard train mine.toml train.steps=2000   settings of a recipe are changed as key=value
+      regard train mine.toml train.steps=2000   override settings of the recipe as key=value
       echo "je suis étudiant" | regard translate runs/mine
 
     \b
     Exit codes:
-      0  ok                 4  data unusable             69  network or registry not reached
+      0  ok                 4  data unusable             69  network or package index unreachable
       1  bug                5  diverged                  74  cannot write
       2  usage or recipe    6  a threshold was missed   130  interrupted
       3  model unusable    66  cannot open input        143  terminated
     """
 
 
-for verb in (
-    demo,
-    new,
-    data,
-    train,
-    evaluate,
-    translate,
-    generate,
-    classify,
-    label,
-    forecast,
-    vectors,
-    look,
-    studio,
-    compare,
-    lesson,
-    average,
-    runs,
-    config,
-    doctor,
-    completion,
-):
+VERBS = (
+    demo, new, data, train, evaluate, translate, generate, classify, label, forecast, vectors, look, studio, compare,
+    lesson, average, runs, config, doctor, completion,
+)  # fmt: skip
+for verb in VERBS:
     cli.add_command(verb)
 
 
@@ -99,14 +82,14 @@ def invoke(arguments: Sequence[str]) -> int:
     """
     if "_REGARD_COMPLETE" in os.environ:
         return shell_complete(cli, {}, "regard", "_REGARD_COMPLETE", os.environ["_REGARD_COMPLETE"])
-    manners = Manners()
+    verbosity = Verbosity()
 
     def command() -> object:
         # not cli.main: it has exit codes of its own for Ctrl-C and for a closed pipe
-        with cli.make_context("regard", list(arguments), obj=manners) as context:
+        with cli.make_context("regard", list(arguments), obj=verbosity) as context:
             return cli.invoke(context)
 
-    return outcome(command, manners)
+    return run_command(command, verbosity)
 
 
 def main() -> NoReturn:
@@ -118,7 +101,7 @@ def main() -> NoReturn:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        # whoever read us has had enough: what is still buffered must not complain at exit
+        # the reader has closed the pipe: flushing the buffer at exit must not fail
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 

@@ -8,22 +8,21 @@ from pathlib import Path
 import click
 
 from regard.cli.console import Console
-from regard.cli.options import polite
+from regard.cli.options import PATH
 from regard.errors import ModelError, OutputError
 
-MOST = 5
-"""Checkpoints that are averaged unless somebody asks for another number"""
+DEFAULT_LAST = 5
+"""Checkpoints that are averaged without --last"""
 
 
 @click.command(short_help="Average a run's newest checkpoints.")
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("--last", type=click.IntRange(1), help="How many checkpoints.  [default: all that are kept, up to 5]")
-@click.option("--out", type=click.Path(path_type=Path), help="The new model directory.  [default: RUN-average]")
-@polite()
+@click.argument("run", type=PATH)
+@click.option("--last", type=click.IntRange(1), help="Number of checkpoints.  [default: all that are kept, up to 5]")
+@click.option("--out", type=PATH, help="The new model directory.  [default: RUN-average]")
 def average(run: Path, last: int | None, out: Path | None) -> None:
-    """Average the weights of a run's newest checkpoints into a model of its own.
+    """Average the weights of a run's newest checkpoints into a new model.
 
-    The mean of the last few is often better than each of them. A run keeps as many as train.keep says.
+    The average of the last few is often better than each of them. A run keeps train.keep_checkpoints checkpoints.
 
     \b
     Examples:
@@ -35,14 +34,13 @@ def average(run: Path, last: int | None, out: Path | None) -> None:
     from regard.train import checkpoint, checkpoint_store
 
     recipe = Run(run).recipe()
-    paths = checkpoint_store.checkpoints(run)[-(last or MOST) :]
+    paths = checkpoint_store.checkpoints(run)[-(last or DEFAULT_LAST) :]
     if not paths:
         raise ModelError(f"{run} has no finished checkpoint; train it first")
     if last is not None and len(paths) < last:
         has = f"{len(paths)} checkpoint{'s' if len(paths) > 1 else ''}"
-        raise ModelError(
-            f"{run} has {has}, {last} were asked for; train with train.keep={last}, or use --last {len(paths)}"
-        )
+        remedy = f"train with train.keep_checkpoints={last}, or use --last {len(paths)}"
+        raise ModelError(f"{run} has {has}, {last} were asked for; {remedy}")
     out = out or run.with_name(f"{run.resolve().name}-average")
     if out.exists():
         raise OutputError(f"{out} exists already; name another with --out")
@@ -50,7 +48,7 @@ def average(run: Path, last: int | None, out: Path | None) -> None:
     weights = checkpoint.average(paths)
     try:
         out.mkdir(parents=True)
-        kept = [file for pattern in recipe.kept for file in run.glob(pattern)]
+        kept = [file for pattern in recipe.artifacts for file in run.glob(pattern)]
         for file in (run / "recipe.toml", run / "environment.json", *kept):
             if file.exists():
                 shutil.copy2(file, out / file.name)
@@ -58,5 +56,5 @@ def average(run: Path, last: int | None, out: Path | None) -> None:
         raise cannot_write(out, sum(w.nbytes for w in weights.values()), error) from error
     state = {"averaged": steps, "step": steps[-1], "steps": steps[-1]}
     checkpoint.save(out, steps[-1], {"model": weights}, state, best=True)
-    Console.of_verb().say(f"the mean of steps {', '.join(f'{step:,}' for step in steps)}")
+    Console.of_verb().print(f"the mean of steps {', '.join(f'{step:,}' for step in steps)}")
     click.echo(str(out))

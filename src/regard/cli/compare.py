@@ -10,34 +10,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from regard.cli.console import Console, Stages
-from regard.cli.options import json_option, manners, polite, print_json
-from regard.errors import (
-    ConfigError,
-    DataError,
-    Diverged,
-    Interrupted,
-    ModelError,
-    OutputError,
-    RegardError,
-    Terminated,
-)
+from regard.cli.console import Console, StageProgress
+from regard.cli.line_io import write_errors
+from regard.cli.options import PATH, json_option, print_json, verbosity
+from regard.errors import ConfigError, DataError, Diverged, Interrupted, ModelError, RegardError, Terminated
 
 if TYPE_CHECKING:
-    from regard.compare import Beside, Table
+    from regard.compare import ComparisonTable, ModelAnswer
     from regard.tasks import Recipe
 
 TEXTS = "regard.compare.texts"
-ASIDE = "import sys; sys.stdout = sys.stderr; from regard.cli import main; main()"
-"""`regard`, with all that it says on stderr: stdout is for the table"""
+TRAIN_ON_STDERR = "import sys; sys.stdout = sys.stderr; from regard.cli import main; main()"
+"""`regard` with its output on stderr: stdout is for the table"""
 
 
-class WithTexts(click.Command):
-    """A command that takes texts after --, apart from what stands before it.
-
-    >>> WithTexts("compare").name
-    'compare'
-    """
+class TextsCommand(click.Command):
+    """A command that takes texts after --, separate from the arguments before it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         at = args.index("--") if "--" in args else len(args)
@@ -45,24 +33,21 @@ class WithTexts(click.Command):
         return super().parse_args(ctx, args[:at])
 
 
-@click.command(cls=WithTexts, short_help="Train a family of models, or compare trained ones.")
+@click.command(cls=TextsCommand, short_help="Train a family of models, or compare trained ones.")
 @click.argument("what", nargs=-1, required=True, metavar="RECIPE [KEY=VALUE]... | RUN RUN... [-- TEXT...]")
 @click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Where a family is trained, or the table of runs is saved.  [default: runs/NAME-OF-RECIPE]",
+    "--out", type=PATH, help="Folder of a family's runs, or for the table of runs.  [default: runs/NAME-OF-RECIPE]"
 )
-@click.option("--nproc", type=click.IntRange(1), default=1, help="Processes that train one model together.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="With a text: a file, .svg or .json.")
+@click.option("--nproc", type=click.IntRange(1), default=1, help="Number of data-parallel processes per model.")
+@click.option("-o", "--output", type=PATH, help="With a text: file to write, .svg or .json.")
 @json_option
-@polite()
 def compare(what: tuple[str, ...], out: Path | None, nproc: int, output: Path | None, as_json: bool) -> None:
-    """Train a family of models on the same data and budget, or compare models that are trained.
+    """Train a family of models on the same data with the same budget, or compare trained models.
 
-    A RECIPE with a [family.NAME] for each model is trained member by member; the same command again goes on. Then one
-    table: score with interval, parameters, training time, speed, significance against the best, and the score by
-    length. With RUNs, the same table of them; with a TEXT, what each of them, or of a family, makes of it and where it
-    looks.
+    A RECIPE has a [family.NAME] section per model; the models are trained one after the other, and the same command
+    resumes. The result is a table: score with confidence interval, parameters, training time, speed, significance
+    against the best model, and score by length. With RUNs it is the same table of trained models; with a TEXT, the
+    output and the attention of each model.
 
     \b
     Examples:
@@ -72,26 +57,26 @@ def compare(what: tuple[str, ...], out: Path | None, nproc: int, output: Path | 
     texts = click.get_current_context().meta[TEXTS]
     if output is not None and (not texts or output.suffix not in (".svg", ".json")):
         raise ConfigError(
-            f"-o {output}: a text after -- can be drawn into a file that ends in .svg or .json; a table is saved "
-            "with --out FOLDER"
+            f"-o {output}: the answers to a text after -- can be written to a file that ends in .svg or .json; "
+            "a table is saved with --out FOLDER"
         )
     settings = tuple(name for name in what if "=" in name and not Path(name).exists())
     paths = [Path(name) for name in what if name not in settings]
     families = [path for path in paths if is_family(path)]
     if settings and not families:
         raise ConfigError(
-            f"{settings[0]}: a setting is for the recipe of a family, and none is given; a text goes after --"
+            f"{settings[0]}: a setting applies to the recipe of a family, and none is given; a text goes after --"
         )
     if texts:
         if not all(text.strip() for text in texts):
             raise DataError("the text is empty; there is nothing to compare")
         if out is not None and not families:
-            raise ConfigError(f"--out {out}: what models make of a text is saved with -o FILE")
-        return beside(members(paths, settings, out), texts, output, as_json)
+            raise ConfigError(f"--out {out}: the answers to a text are saved with -o FILE")
+        return show_answers(trained_runs(paths, settings, out), texts, output, as_json)
     if paths == families and len(paths) == 1:
-        table = trained(paths[0], settings, out, nproc)
+        table = compare_family(paths[0], settings, out, nproc)
     else:
-        table = listed(members(paths, settings, None), out)
+        table = compare_trained(trained_runs(paths, settings, None), out)
     if as_json:
         print_json(table.to_dict())
     else:
@@ -101,88 +86,78 @@ def compare(what: tuple[str, ...], out: Path | None, nproc: int, output: Path | 
 
 
 def is_family(path: Path) -> bool:
-    """Whether a path names a compare recipe, or the folder of a family that was begun.
-
-    >>> is_family(Path("a.toml")), is_family(Path("runs/a"))
-    (True, False)
-    """
+    """Whether a path is a compare recipe, or the folder of a family whose training was started."""
     return (path / "compare.toml").exists() if path.is_dir() else path.suffix == ".toml"
 
 
-def family_of(source: Path, out: Path | None) -> tuple[Path, Path]:
-    """Where the recipe of a family is, and in which folder its members are.
-
-    >>> family_of(Path("recipes/fr-en.toml"), None)
-    (PosixPath('recipes/fr-en.toml'), PosixPath('runs/fr-en'))
-    """
+def family_paths(source: Path, out: Path | None) -> tuple[Path, Path]:
+    """The recipe of a family and the folder of its runs."""
     if source.is_dir():
         return source / "compare.toml", out or source
     return source, out or Path("runs") / source.stem
 
 
-def trained(source: Path, settings: tuple[str, ...], out: Path | None, nproc: int = 1) -> Table:
-    """Train a family, or go on with it, and compare its members."""
-    from regard.compare import Comparison, lined_up
+def compare_family(source: Path, settings: tuple[str, ...], out: Path | None, nproc: int = 1) -> ComparisonTable:
+    """Train a family, or resume its training, and compare its models."""
+    from regard.compare import Comparison, compare_runs, train_family
 
-    path, folder = family_of(source, out)
+    path, folder = family_paths(source, out)
     comparison = Comparison.read(path, settings)
-    with Stages(Console.of_verb()) as stages:
-        comparison.members[0].recipe.fetch(stages.bytes)
-        failures = comparison.train(folder, teacher(stages, nproc), stages)
-        table = lined_up({member.name: folder / member.name for member in comparison.members}, failures, stages)
-    return saved(table, folder)
+    with StageProgress(Console.of_verb()) as stages:
+        comparison.members[0].recipe.fetch(stages.download)
+        failures = train_family(comparison, folder, member_trainer(stages, nproc), stages)
+        table = compare_runs({member.name: folder / member.name for member in comparison.members}, failures, stages)
+    return save_table(table, folder)
 
 
-def saved(table: Table, folder: Path) -> Table:
-    """The table, written into a folder."""
+def save_table(table: ComparisonTable, folder: Path) -> ComparisonTable:
+    """Save the table in a folder and return it."""
     for file in table.save(folder):
-        Console.of_verb().say(f" -> {file}")
+        Console.of_verb().print(f" -> {file}")
     return table
 
 
-def teacher(stages: Stages, nproc: int) -> Callable[[Recipe, Path], None]:
-    """What trains one member, with a bar, as `regard train` does."""
-    from regard.cli.train import carry_out
+def member_trainer(stages: StageProgress, nproc: int) -> Callable[[Recipe, Path], None]:
+    """A function that trains one model of a family with a progress bar, as `regard train` does."""
+    from regard.cli.train import train_run
     from regard.train.parallel import launch
 
     def train(recipe: Recipe, path: Path) -> None:
         stages.console.close()
-        stages.console.say(f"\n {path.name}")
+        stages.console.print(f"\n {path.name}")
         try:
             if nproc == 1:
-                carry_out(recipe, path, fresh=False)
+                train_run(recipe, path, fresh=False)
             else:
-                quiet = ["-q"] if manners().quiet else []
-                follow(path, launch(nproc, [sys.executable, "-c", ASIDE, "train", str(path), *quiet]))
+                quiet = ["-q"] if verbosity().quiet else []
+                command = [sys.executable, "-c", TRAIN_ON_STDERR, "train", str(path), *quiet]
+                raise_for_exit_code(path, launch(nproc, command))
         except Diverged as error:
-            stages.console.say(f" {path.name} has no score: {error}")
+            stages.console.print(f" {path.name} has no score: {error}")
             raise
 
     return train
 
 
-def follow(path: Path, code: int) -> None:
-    """End as the processes ended that trained a member; they have said why.
-
-    >>> follow(Path("runs/a"), 0)
-    """
+def raise_for_exit_code(path: Path, code: int) -> None:
+    """Raise the error that training in other processes ended with; they have printed why."""
     kinds: dict[int, type[RegardError]] = {5: Diverged, 130: Interrupted, 143: Terminated}
     why = {5: "loss became NaN", 130: "interrupted", 143: "terminated"}.get(code, f"stopped with exit code {code}")
     if code:
         raise kinds.get(code, RegardError)(f"{path}: {why}; see {path / 'log.txt'}, or run the same command again")
 
 
-def listed(paths: list[Path], out: Path | None) -> Table:
-    """Compare runs that are there; save the table if a folder is given."""
-    from regard.compare import lined_up
+def compare_trained(paths: list[Path], out: Path | None) -> ComparisonTable:
+    """Compare trained runs; save the table if a folder is given."""
+    from regard.compare import compare_runs
 
-    with Stages(Console.of_verb()) as stages:
-        table = lined_up(named(paths), tell=stages)
-    return saved(table, out) if out else table
+    with StageProgress(Console.of_verb()) as stages:
+        table = compare_runs(name_runs(paths), progress=stages)
+    return save_table(table, out) if out else table
 
 
-def members(paths: list[Path], settings: tuple[str, ...], out: Path | None) -> list[Path]:
-    """Runs, with each family that is named replaced by those of its members that have learnt something."""
+def trained_runs(paths: list[Path], settings: tuple[str, ...], out: Path | None) -> list[Path]:
+    """The runs that paths name; a family stands for those of its runs that have a checkpoint."""
     from regard.compare import Comparison
     from regard.train.checkpoint_store import checkpoints
 
@@ -193,22 +168,22 @@ def members(paths: list[Path], settings: tuple[str, ...], out: Path | None) -> l
                 raise ModelError(f"{path} is not a run: there is no such directory; a text goes after --")
             found.append(path)
             continue
-        recipe, folder = family_of(path, out)
+        recipe, folder = family_paths(path, out)
         runs = [folder / member.name for member in Comparison.read(recipe, settings).members]
-        there = [run for run in runs if checkpoints(run)]
-        if not there:
+        trained = [run for run in runs if checkpoints(run)]
+        if not trained:
             raise ModelError(f"{folder} has no trained model; train them first: regard compare {path}")
         for run in runs:
-            if run not in there:
-                Console.of_verb().say(f" {run} is left out: it has no checkpoint")
-        found += there
+            if run not in trained:
+                Console.of_verb().print(f" {run} is left out: it has no checkpoint")
+        found += trained
     return found
 
 
-def named(paths: list[Path]) -> dict[str, Path]:
-    """Runs by short names that differ.
+def name_runs(paths: list[Path]) -> dict[str, Path]:
+    """Runs by short, unique names.
 
-    >>> named([Path("runs/a"), Path("other/a")])
+    >>> name_runs([Path("runs/a"), Path("other/a")])
     {'runs/a': PosixPath('runs/a'), 'other/a': PosixPath('other/a')}
     """
     if len(paths) < 2:
@@ -220,21 +195,19 @@ def named(paths: list[Path]) -> dict[str, Path]:
     return {path.name if short.count(path.name) == 1 else str(path): path for path in paths}
 
 
-def beside(paths: list[Path], texts: list[str], output: Path | None, as_json: bool) -> None:
-    """What each model makes of each text."""
+def show_answers(paths: list[Path], texts: list[str], output: Path | None, as_json: bool) -> None:
+    """Show the answers of all models to each text, side by side."""
     from regard.compare import side_by_side
-    from regard.compare.side_by_side import page, picture
+    from regard.compare.side_by_side import render_svg, render_text
 
-    found: list[Beside] = side_by_side(named(paths), texts)
+    found: list[ModelAnswer] = side_by_side(name_runs(paths), texts)
     rows = [one.to_dict() for one in found]
     if output is not None:
-        drawn = picture(found) if output.suffix == ".svg" else json.dumps(rows, ensure_ascii=False)
-        try:
-            output.write_text(drawn, encoding="utf-8")
-        except OSError as error:
-            raise OutputError(f"{output}: cannot be written ({error.strerror})") from None
+        content = render_svg(found) if output.suffix == ".svg" else json.dumps(rows, ensure_ascii=False)
+        with write_errors(output):
+            output.write_text(content, encoding="utf-8")
         click.echo(str(output))
     elif as_json:
         print_json(rows)
     else:
-        click.echo(page(found), color=True)
+        click.echo(render_text(found), color=True)

@@ -1,17 +1,14 @@
-"""regard completion: the Tab key knows the verbs."""
+"""regard completion: shell completion scripts."""
 
 from __future__ import annotations
 
 import click
 
-from regard.cli.options import polite
 
-
-@click.command(short_help="Let the Tab key complete verbs and flags.")
+@click.command(short_help="Print a shell completion script.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@polite()
 def completion(shell: str) -> None:
-    """Print what a shell has to read so that Tab completes verbs and flags.
+    """Print the script that lets a shell complete verbs and options.
 
     \b
     Examples:

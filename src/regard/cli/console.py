@@ -1,4 +1,4 @@
-"""Where a verb speaks while it works: stderr. A bar on a terminal, a line now and then elsewhere, each with an ETA."""
+"""Status output on stderr: a progress bar on a terminal, a line every few seconds elsewhere, each with an ETA."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import shutil
 import sys
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from regard.cli.options import manners
+from regard.cli.options import verbosity
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -19,10 +17,10 @@ PAUSE = 10.0
 """seconds between two plain lines of progress"""
 
 
-def minutes(seconds: float) -> str:
-    """A time as people say it.
+def format_duration(seconds: float) -> str:
+    """A duration in words.
 
-    >>> minutes(42.4), minutes(200), minutes(3 * 3600 + 1250)
+    >>> format_duration(42.4), format_duration(200), format_duration(3 * 3600 + 1250)
     ('42 s', '3 min', '3 h 21 min')
     """
     if seconds < 90:
@@ -31,139 +29,98 @@ def minutes(seconds: float) -> str:
     return f"{hours} h {rest} min" if hours else f"{rest} min"
 
 
-def clock(seconds: float) -> str:
-    """A time as clocks show it.
-
-    >>> clock(202), clock(3725)
-    ('03:22', '1:02:05')
-    """
+def format_clock(seconds: float) -> str:
+    """A duration as minutes and seconds, and hours if there are any."""
     hours, rest = divmod(round(seconds), 3600)
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60:02}:{rest % 60:02}"
 
 
-@dataclass
-class Pace:
-    """How far something is, and so how long it will still take.
+def format_progress(done: int, total: int | None, elapsed: float, start: int = 0) -> str:
+    """Count, percentage, elapsed < remaining time; what was done before `start` took none of the elapsed time.
 
-    >>> pace = Pace(total=100, start=0, began=0.0)
-    >>> pace.told(25, now=10.0)
+    >>> format_progress(25, 100, elapsed=10.0)
     '25/100  25%  00:10 < 00:30'
     """
-
-    total: int | None
-    start: int = 0
-    """where it began: what was done before took none of this time"""
-    began: float = field(default_factory=time.monotonic)
-
-    def told(self, done: int, now: float | None = None) -> str:
-        """Count, share, time taken < time left."""
-        elapsed = (time.monotonic() if now is None else now) - self.began
-        if not self.total:
-            return f"{done:,}  {clock(elapsed)}"
-        made = done - self.start
-        left = clock(elapsed * (self.total - done) / made) if made > 0 else "--:--"
-        return f"{done:,}/{self.total:,}  {100 * done // self.total}%  {clock(elapsed)} < {left}"
+    if not total:
+        return f"{done:,}  {format_clock(elapsed)}"
+    made = done - start
+    remaining = format_clock(elapsed * (total - done) / made) if made > 0 else "--:--"
+    return f"{done:,}/{total:,}  {100 * done // total}%  {format_clock(elapsed)} < {remaining}"
 
 
-class Progress(ABC):
-    """Something that takes a while; used in a with block."""
+class ProgressReporter(ABC):
+    """Reports the progress of one piece of work; a context manager."""
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @abstractmethod
     def update(self, done: int, note: str = "") -> None:
-        """So much is done."""
+        """Report how much is done."""
 
-    @abstractmethod
-    def close(self) -> None:
-        """It is over; nothing of it stays on a terminal."""
+    def close(self) -> None:  # noqa: B027
+        """Remove what is shown on the terminal."""
 
 
-class Silent(Progress):
-    """Progress that nobody wants to see.
-
-    >>> Silent().update(3)
-    """
+class SilentProgress(ProgressReporter):
+    """Reports nothing."""
 
     def update(self, done: int, note: str = "") -> None:
         return
 
-    def close(self) -> None:
-        return
 
-
-class Ticker(Progress):
-    """Plain lines every few seconds, for logs and pipes.
-
-    >>> ticker = Ticker("translating", 10, sys.stdout, pause=0.0)
-    >>> ticker.update(5)  # doctest: +ELLIPSIS
-     translating  5/10  50%  00:00 < 00:00
-    """
+class LineProgress(ProgressReporter):
+    """A plain line every few seconds, for logs and pipes."""
 
     def __init__(self, what: str, total: int | None, file: TextIO, start: int = 0, pause: float = PAUSE) -> None:
-        self.what, self.file, self.pause = what, file, pause
-        self.pace = Pace(total, start)
-        self._last = self.pace.began
+        self.what, self.total, self.file, self.start, self.pause = what, total, file, start, pause
+        self._began = self._last = time.monotonic()
 
     def update(self, done: int, note: str = "") -> None:
         now = time.monotonic()
         if now - self._last >= self.pause:
             self._last = now
-            print(f" {self.what}  {self.pace.told(done)}{'  ' if note else ''}{note}", file=self.file, flush=True)
-
-    def close(self) -> None:
-        return
+            text = format_progress(done, self.total, now - self._began, self.start)
+            print(f" {self.what}  {text}{'  ' if note else ''}{note}", file=self.file, flush=True)
 
 
-class Bar(Progress):
-    """A live bar on a terminal, by rich.
-
-    >>> import io
-    >>> bar = Bar("reading", total=10, file=io.StringIO())
-    >>> bar.update(4, note="half of it")
-    >>> bar.close()
-    >>> bar.bar.tasks[0].percentage
-    40.0
-    """
+class BarProgress(ProgressReporter):
+    """A live progress bar on a terminal (rich)."""
 
     def __init__(self, what: str, total: int | None, file: TextIO, start: int = 0) -> None:
         from rich.console import Console as RichConsole
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as RichProgress
 
-        self.pace = Pace(total, start)
+        self.total, self.start, self._began = total, start, time.monotonic()
+        columns = (TextColumn(" {task.description}"), BarColumn(34), TextColumn("{task.fields[status]}"))
         console = RichConsole(file=file)
-        columns = (TextColumn(" {task.description}"), BarColumn(34), TextColumn("{task.fields[told]}"))
         self.bar: RichProgress = RichProgress(*columns, console=console, transient=True, refresh_per_second=4)
-        self.task = self.bar.add_task(what, total=total, completed=start, told="")
+        self.task = self.bar.add_task(what, total=total, completed=start, status="")
         self.bar.start()
 
     def update(self, done: int, note: str = "") -> None:
-        told = self.pace.told(done) + ("  " + note if note else "")
-        self.bar.update(self.task, completed=done, told=told)
+        status = format_progress(done, self.total, time.monotonic() - self._began, self.start)
+        self.bar.update(self.task, completed=done, status=status + ("  " + note if note else ""))
 
     def close(self) -> None:
         self.bar.stop()
 
 
 class Console:
-    """The stderr of a verb.
-
-    >>> Console(quiet=True).say("unheard")
-    """
+    """The stderr of a verb; with `quiet`, nothing is printed."""
 
     def __init__(self, quiet: bool = False, file: TextIO | None = None) -> None:
         self.quiet, self.file = quiet, file or sys.stderr
-        self._bar: Bar | None = None
+        self._bar: BarProgress | None = None
 
     @classmethod
     def of_verb(cls) -> Console:
-        """The console of the command that is running: quiet if it was asked to be."""
-        return cls(manners().quiet)
+        """The console of the command that is running; --quiet silences it."""
+        return cls(verbosity().quiet)
 
     @property
     def terminal(self) -> bool:
@@ -171,11 +128,11 @@ class Console:
 
     @property
     def width(self) -> int:
-        """Columns of the terminal; a file has no edge."""
+        """Columns of the terminal; unlimited for a file."""
         return shutil.get_terminal_size().columns if self.terminal else 10_000
 
-    def say(self, text: str) -> None:
-        """One line, above the bar if there is one."""
+    def print(self, text: str) -> None:
+        """Print one line, above the progress bar if there is one."""
         if self.quiet:
             return
         if self._bar is not None:
@@ -183,38 +140,35 @@ class Console:
         else:
             print(text, file=self.file, flush=True)
 
-    def progress(self, what: str, total: int | None = None, start: int = 0) -> Progress:
-        """A bar, or lines, or nothing, as suits whoever reads."""
+    def progress(self, what: str, total: int | None = None, start: int = 0) -> ProgressReporter:
+        """A bar on a terminal, lines elsewhere, nothing with --quiet."""
         if self.quiet:
-            return Silent()
+            return SilentProgress()
         if not self.terminal:
-            return Ticker(what, total, self.file, start)
+            return LineProgress(what, total, self.file, start)
         self.close()
-        self._bar = Bar(what, total, self.file, start)
+        self._bar = BarProgress(what, total, self.file, start)
         return self._bar
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the progress bar."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
 
 
-class Stages:
-    """Progress of things that happen one after the other, told by name; keeps the Tell contract.
-
-    >>> Stages(Console(quiet=True))("reading", 100, 0)
-    """
+class StageProgress:
+    """Shows stages that follow each other, by name; a Progress callback (regard.progress)."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self._what = ""
-        self._progress: Progress = Silent()
+        self._progress: ProgressReporter = SilentProgress()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.console.close()
 
     def __call__(self, what: str, done: int, total: int) -> None:
@@ -223,6 +177,6 @@ class Stages:
             self._progress = self.console.progress(what, total or None)
         self._progress.update(done)
 
-    def bytes(self, done: int, total: int) -> None:
-        """Progress of a download."""
-        self("fetching", done, total)
+    def download(self, done: int, total: int) -> None:
+        """Progress of a download, in bytes; a DownloadProgress callback."""
+        self("downloading", done, total)

@@ -1,4 +1,4 @@
-"""regard data: what a recipe's data is, and getting it ready."""
+"""regard data: statistics and preparation of a recipe's data."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from regard.cli.console import Console, Stages
-from regard.cli.loading import chosen_recipe, fetch, strict_option, with_strict
-from regard.cli.options import Verbs, json_option, polite, print_json
+from regard.cli.console import Console, StageProgress
+from regard.cli.loading import load_recipe, strict_option, with_strict
+from regard.cli.options import OrderedGroup, json_option, print_json, recipe_arguments, run_option
 
 
-@click.group(cls=Verbs)
+@click.group(cls=OrderedGroup)
 def data() -> None:
-    """Read, clean, split and count the data of a recipe.
+    """Prepare the data of a recipe and print its statistics.
 
     \b
     Examples:
@@ -24,56 +24,52 @@ def data() -> None:
 
 
 @data.command()
-@click.argument("recipe", type=click.Path(path_type=Path))
-@click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
-@click.option("--out", type=click.Path(path_type=Path), help="The run directory.  [default: runs/NAME-OF-RECIPE]")
+@recipe_arguments
+@run_option
 @strict_option
-@polite()
 def prepare(recipe: Path, settings: tuple[str, ...], out: Path | None, strict: bool) -> None:
-    """Fetch, clean and split the data, train the tokenizer, write what training reads.
+    """Download, clean and split the data, train the tokenizer, and write the shards that training reads.
 
-    `regard train` does this by itself; done before, training starts at once.
+    `regard train` does this by itself if it was not done before.
 
     \b
     Examples:
       regard data prepare mine.toml
-      regard data prepare mine.toml text.size=4000 --out runs/small
+      regard data prepare mine.toml text.vocab_size=4000 --out runs/small
     """
     from regard.run import Run
 
-    chosen, path = chosen_recipe(recipe, with_strict(settings, strict), out)
+    chosen, path = load_recipe(recipe, with_strict(settings, strict), out)
     run = Run(path)
-    with Stages(Console.of_verb()) as stages:
-        fetch(chosen, stages)
+    with StageProgress(Console.of_verb()) as stages:
+        chosen.fetch(stages.download)
         run.begin(chosen)
         run.prepare(chosen, stages)
-    Console.of_verb().say("\n".join(chosen.told(chosen.statistics(path))))
+    Console.of_verb().print("\n".join(chosen.format_statistics(chosen.statistics(path))))
     click.echo(str(path))
 
 
 @data.command()
-@click.argument("recipe", type=click.Path(path_type=Path))
-@click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
+@recipe_arguments
 @strict_option
 @json_option
-@polite()
 def stats(recipe: Path, settings: tuple[str, ...], strict: bool, as_json: bool) -> None:
-    """How much data there is, what was dropped why, lengths, tokens, and how much of a batch is padding.
+    """Print how much data there is, what was dropped and why, lengths, token counts, and the share of padding.
 
     \b
     Examples:
       regard data stats mine.toml
-      regard data stats mine.toml filter.ratio=2 --json
+      regard data stats mine.toml filter.max_length_ratio=2 --json
     """
     from regard.run import Run
 
-    chosen, path = chosen_recipe(recipe, with_strict(settings, strict), None)
-    with tempfile.TemporaryDirectory() as folder, Stages(Console.of_verb()) as stages:
-        fetch(chosen, stages)
+    chosen, path = load_recipe(recipe, with_strict(settings, strict), None)
+    with tempfile.TemporaryDirectory() as folder, StageProgress(Console.of_verb()) as stages:
+        chosen.fetch(stages.download)
         run = Run(path)
-        if not run.prepared(chosen):
+        if not run.is_prepared(chosen):
             run = Run(Path(folder))
             run.prepare(chosen, stages)
         stages.console.close()
         found = chosen.statistics(run.path)
-    print_json(found) if as_json else click.echo("\n".join(chosen.told(found)))
+    print_json(found) if as_json else click.echo("\n".join(chosen.format_statistics(found)))

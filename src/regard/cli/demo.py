@@ -6,18 +6,18 @@ from pathlib import Path
 
 import click
 
-from regard.cli.console import Console, Stages
-from regard.cli.options import polite
+from regard.cli.console import Console, StageProgress
+from regard.cli.options import PATH
 
 
-@click.command(short_help="Train, score and look into a small translator.")
+@click.command(short_help="Train, evaluate and inspect a small translation model.")
 @click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("runs/demo"), show_default=True, help="Its run.")
-@polite()
+@click.option("--out", type=PATH, default=Path("runs/demo"), show_default=True, help="Run directory.")
 def demo(settings: tuple[str, ...], out: Path) -> None:
-    """Train a small translator, score it, translate, draw its attention, say what to try next.
+    """Train a small translation model, evaluate it, translate, draw its attention, and print what to try next.
 
-    French to English, with sentences of Tatoeba, or with made-up ones where there is no network; some minutes.
+    French to English, with sentences from Tatoeba, or with generated ones if there is no network; it takes a few
+    minutes.
 
     \b
     Examples:
@@ -27,20 +27,10 @@ def demo(settings: tuple[str, ...], out: Path) -> None:
     from regard.demo import run_demo
 
     console = Console.of_verb()
-    with Stages(console) as stages:
-        run_demo(out, Announcer(console), stages.bytes, settings)
 
+    def report(text: str) -> None:
+        console.close()  # what follows may have its own progress bar
+        console.print(text)
 
-class Announcer:
-    """A console whose bar goes away as soon as something is said: what follows may have a bar of its own.
-
-    >>> Announcer(Console(quiet=True)).say("unheard")
-    """
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-
-    def say(self, text: str) -> None:
-        """One line."""
-        self.console.close()
-        self.console.say(text)
+    with StageProgress(console) as stages:
+        run_demo(out, report, stages.download, settings)

@@ -1,4 +1,4 @@
-"""regard doctor: is everything here that regard needs, and what to do if not."""
+"""regard doctor: checks the installation and the machine."""
 
 from __future__ import annotations
 
@@ -7,94 +7,75 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
 
-from regard.cli.options import json_option, polite, print_json
+from regard.cli.options import json_option, print_json
 
 ENOUGH_MEMORY, ENOUGH_DISK = 2.0, 2.0
-"""GiB below which training gets narrow"""
+"""free memory and disk space below which `doctor` warns, in GiB"""
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at.
-
-    >>> Finding("python", True, "3.11.9").line()
-    'ok   python      3.11.9'
-    """
+class CheckResult:
+    """Result of one check."""
 
     name: str
     ok: bool
     found: str
     remedy: str = ""
     needed: bool = False
-    """whether nothing works without it"""
+    """whether regard cannot work without it"""
 
     def line(self) -> str:
-        """The finding for people."""
+        """The result on one line."""
         todo = f"; {self.remedy}" if self.remedy and not self.ok else ""
         return f"{'ok' if self.ok else 'not':<4} {self.name:<10}  {self.found}{todo}"
 
 
-@click.command(short_help="Look at this machine.")
+@click.command(short_help="Check this machine.")
 @json_option
-@polite()
 def doctor(as_json: bool) -> int:
-    """Look at this machine: Python, torch, threads, memory, disk, cache, registry, compiler.
+    """Check this machine: Python, torch, threads, memory, disk, cache, package index, compiler.
 
-    Ends with 0 unless something that regard cannot do without is broken.
+    The exit code is 0 unless something is broken that regard cannot work without.
 
     \b
     Examples:
       regard doctor
       regard doctor --json
     """
-    looked: list[Finding] = []
-    checks: tuple[Callable[[], Finding], ...] = (python, torch, threads, memory, disk, cache, registry, compiler)
-    for check in checks:
-        looked.append(check())
+    results: list[CheckResult] = []
+    for check in (python, torch, threads, memory, disk, cache, package_index, compiler):
+        results.append(check())
         if not as_json:
-            click.echo(looked[-1].line())
+            click.echo(results[-1].line())
     if as_json:
-        print_json([asdict(finding) for finding in looked])
-    return 1 if any(finding.needed and not finding.ok for finding in looked) else 0
+        print_json([asdict(result) for result in results])
+    return 1 if any(result.needed and not result.ok for result in results) else 0
 
 
-def python() -> Finding:
-    """The interpreter.
-
-    >>> python().ok
-    True
-    """
+def python() -> CheckResult:
+    """Check the version of Python."""
     ok = sys.version_info >= (3, 11)
-    return Finding("python", ok, platform.python_version(), "regard needs Python 3.11 or newer", needed=True)
+    return CheckResult("python", ok, platform.python_version(), "regard needs Python 3.11 or newer", needed=True)
 
 
-def torch() -> Finding:
-    """Whether torch is there and can multiply.
-
-    >>> torch().ok
-    True
-    """
+def torch() -> CheckResult:
+    """Check that torch is installed and works."""
     try:
         import torch
 
         works = float((torch.ones(2, 2) @ torch.ones(2, 2)).sum()) == 8.0
-        return Finding("torch", works, torch.__version__, "install it again: pip install torch", needed=True)
+        return CheckResult("torch", works, torch.__version__, "install it again: pip install torch", needed=True)
     except Exception as error:
-        return Finding("torch", False, f"{type(error).__name__}: {error}", "pip install torch", needed=True)
+        return CheckResult("torch", False, f"{type(error).__name__}: {error}", "pip install torch", needed=True)
 
 
-def threads() -> Finding:
-    """How many cores there are, and how many torch uses.
-
-    >>> threads().found.endswith("cores")
-    True
-    """
+def threads() -> CheckResult:
+    """Compare the number of cores with the threads of torch."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     try:
         import torch
@@ -102,35 +83,30 @@ def threads() -> Finding:
         used = torch.get_num_threads()
     except Exception:
         used = 0
-    return Finding("threads", used >= cores, f"{used} of {cores} cores", "OMP_NUM_THREADS sets fewer than there are")
+    remedy = "OMP_NUM_THREADS sets fewer than there are"
+    return CheckResult("threads", used >= cores, f"{used} of {cores} cores", remedy)
 
 
-def memory() -> Finding:
-    """Memory that is free for us.
-
-    >>> memory().name
-    'memory'
-    """
+def memory() -> CheckResult:
+    """Check the available memory."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) / (1 << 20)
     except (OSError, StopIteration, ValueError):
-        return Finding("memory", True, "not told by this system")
-    return Finding("memory", free >= ENOUGH_MEMORY, f"{free:.1f} GiB free", "close something, or lower train.tokens")
+        return CheckResult("memory", True, "not known on this system")
+    remedy = "close other programs, or lower train.batch_tokens"
+    return CheckResult("memory", free >= ENOUGH_MEMORY, f"{free:.1f} GiB free", remedy)
 
 
-def disk() -> Finding:
-    """Room where runs go.
-
-    >>> disk().found.endswith("GiB free here")
-    True
-    """
+def disk() -> CheckResult:
+    """Check the free disk space of the current folder."""
     free = shutil.disk_usage(Path.cwd()).free / (1 << 30)
-    return Finding("disk", free >= ENOUGH_DISK, f"{free:.1f} GiB free here", "make room, or use --out elsewhere")
+    remedy = "free some space, or use --out elsewhere"
+    return CheckResult("disk", free >= ENOUGH_DISK, f"{free:.1f} GiB free here", remedy)
 
 
-def cache() -> Finding:
-    """Whether the cache for fetched data can be written."""
+def cache() -> CheckResult:
+    """Check that the cache for downloaded data can be written."""
     from regard.data.download.datasets import cache_folder
 
     folder = cache_folder()
@@ -139,37 +115,33 @@ def cache() -> Finding:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        return Finding("cache", False, f"{folder}: {error.strerror}", "set REGARD_CACHE to a folder of your own")
-    return Finding("cache", True, str(folder))
+        return CheckResult("cache", False, f"{folder}: {error.strerror}", "set REGARD_CACHE to a folder of your own")
+    return CheckResult("cache", True, str(folder))
 
 
-def registry() -> Finding:
-    """Whether datasets can be fetched."""
+def package_index() -> CheckResult:
+    """Check that the package index, from which datasets are downloaded, can be reached."""
     import requests
 
-    from regard.data.download.index import bare, find_indexes, reason, session
+    from regard.data.download.index import error_reason, find_indexes, session, without_credentials
 
     indexes = find_indexes()
-    said = []
+    failures = []
     with session(indexes) as opened:
         for address in indexes.addresses:
             try:
                 answer = opened.get(f"{address.rstrip('/')}/nmt/", timeout=3, stream=True)
                 answer.close()
                 answer.raise_for_status()
-                return Finding("registry", True, bare(address))
+                return CheckResult("index", True, without_credentials(address))
             except requests.RequestException as error:
-                said.append(f"{bare(address)}: {reason(error)}")
-    remedy = "data of your own and the built-in phrases (data.kind=phrases) need no network"
-    return Finding("registry", False, "; ".join(said) or indexes.shown(), remedy)
+                failures.append(f"{without_credentials(address)}: {error_reason(error)}")
+    remedy = "your own data and the built-in phrases (data.kind=phrases) need no network"
+    return CheckResult("index", False, "; ".join(failures) or indexes.summary(), remedy)
 
 
-def compiler() -> Finding:
-    """Whether train.compile can work.
-
-    >>> compiler().remedy
-    'only train.compile=true needs one'
-    """
+def compiler() -> CheckResult:
+    """Check for a C++ compiler, which train.compile needs."""
     names = filter(None, (os.environ.get("CXX"), "c++", "g++", "clang++"))
     found = next((path for name in names if (path := shutil.which(name))), None)
-    return Finding("compiler", found is not None, found or "no C++ compiler", "only train.compile=true needs one")
+    return CheckResult("compiler", found is not None, found or "no C++ compiler", "only train.compile=true needs one")

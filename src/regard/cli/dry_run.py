@@ -1,4 +1,4 @@
-"""regard train --dry-run: parameters, memory and time, from a few real updates of which nothing is kept."""
+"""regard train --dry-run: parameters, memory and time, estimated from a few real updates; nothing is kept."""
 
 from __future__ import annotations
 
@@ -9,75 +9,70 @@ from typing import TYPE_CHECKING
 
 import click
 
-from regard.cli.console import Console, Stages, minutes
+from regard.cli.console import Console, StageProgress, format_duration
 from regard.cli.options import print_json
-from regard.cli.train_log import described, peak, rate
+from regard.cli.train_log import peak_memory, summary_lines, throughput
 
 if TYPE_CHECKING:
     from regard.run import Run
     from regard.tasks import Recipe
     from regard.train.events import Event
 
-TRIED, WARM = 12, 2
-"""updates that are measured, and those before that are not"""
+STEPS, WARMUP = 12, 2
+"""updates that are run, and those at the start that are not timed"""
 
 
 @dataclass(frozen=True)
-class Expected:
-    """What training would take.
-
-    >>> Expected(26_152, 100, 0.5, 9_800.0, 0.9).seconds
-    50.0
-    """
+class Estimate:
+    """Estimated cost of a training run."""
 
     parameters: int
     steps: int
-    seconds_a_step: float
-    tokens_a_second: float
+    seconds_per_step: float
+    tokens_per_second: float
     memory_gib: float
 
     @property
     def seconds(self) -> float:
-        return self.steps * self.seconds_a_step
+        return self.steps * self.seconds_per_step
 
 
-def expect(recipe: Recipe, path: Path, as_json: bool) -> None:
-    """Tell what training by this recipe would take; the run directory is not touched."""
-    from regard.cli.loading import fetch
+def dry_run(recipe: Recipe, path: Path, as_json: bool) -> None:
+    """Print the estimated cost of training by this recipe; the run directory is not touched."""
     from regard.run import Run
 
     with tempfile.TemporaryDirectory() as folder:
         run = Run(path)
-        with Stages(Console.of_verb()) as stages:
-            fetch(recipe, stages)
-            if not run.prepared(recipe):
+        with StageProgress(Console.of_verb()) as stages:
+            recipe.fetch(stages.download)
+            if not run.is_prepared(recipe):
                 run = Run(Path(folder))
                 run.prepare(recipe, stages)
-        found = measured(run, recipe, Path(folder))
-        lines = described(run.path, recipe, found.parameters)
+        found = estimate(run, recipe, Path(folder))
+        lines = summary_lines(run.path, recipe, found.parameters)
     if as_json:
         print_json({**asdict(found), "seconds": found.seconds})
         return
     lines += [
-        f" steps    {found.steps:,} of about {found.seconds_a_step:.2f} s, {found.tokens_a_second:,.0f} tokens/s",
+        f" steps    {found.steps:,} of about {found.seconds_per_step:.2f} s, {found.tokens_per_second:,.0f} tokens/s",
         f" memory   {found.memory_gib:.1f} GiB at most",
-        f" time     about {minutes(found.seconds)}, validation not counted",
+        f" time     about {format_duration(found.seconds)}, validation not counted",
     ]
     click.echo("\n".join(lines))
 
 
-def measured(run: Run, recipe: Recipe, aside: Path) -> Expected:
-    """A few updates of a model that is then forgotten; `aside` is an empty folder that a trainer may look into."""
-    from regard.distributed import World
+def estimate(run: Run, recipe: Recipe, folder: Path) -> Estimate:
+    """Run a few updates of a model that is then discarded; `folder` is an empty run directory for the trainer."""
+    from regard.distributed import ProcessGroup
     from regard.train.events import Began, Stepped
     from regard.train.trainer import Trainer
 
     events: list[Event] = []
-    objective, feed, _ = run.parts(recipe)
-    trainer = Trainer(objective, feed, recipe.train, aside, World(), [events.append], None, recipe.seed)
-    stream = feed.stream(None)
-    for _ in range(TRIED):
+    objective, loader, _ = recipe.training_parts(run.path, ProcessGroup())
+    trainer = Trainer(objective, loader, recipe.train, folder, ProcessGroup(), [events.append], None, recipe.seed)
+    stream = loader.train_batches(None)
+    for _ in range(STEPS):
         trainer.step([next(stream) for _ in range(recipe.train.accumulate)])
-    speed, each = rate([event for event in events if isinstance(event, Stepped)][WARM:])
+    speed, step_time = throughput([event for event in events if isinstance(event, Stepped)][WARMUP:])
     parameters = next(event.parameters for event in events if isinstance(event, Began))
-    return Expected(parameters, trainer.progress.steps, each, speed, peak())
+    return Estimate(parameters, trainer.state.steps, step_time, speed, peak_memory())

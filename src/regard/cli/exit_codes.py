@@ -1,4 +1,4 @@
-"""What becomes of an error: a line on stderr and an exit code; a traceback only for a bug, or when asked for."""
+"""Exit codes and error messages: one line on stderr, a traceback only with --verbose or in the report of a bug."""
 
 from __future__ import annotations
 
@@ -13,73 +13,68 @@ from typing import Any
 import click
 
 import regard
-from regard.cli.options import Manners
-from regard.errors import Interrupted, RegardError
+from regard.cli.options import Verbosity, renamed_option
+from regard.errors import Interrupted, OutputError, RegardError
+
+OUT_OF_MEMORY = "there is not enough memory; try fewer train.batch_tokens, a smaller model or a smaller beam"
 
 
-def outcome(command: Callable[[], Any], manners: Manners) -> int:
-    """Run a command; its exit code, after what went wrong was said.
-
-    >>> outcome(lambda: None, Manners())
-    0
-    """
+def run_command(command: Callable[[], Any], verbosity: Verbosity) -> int:
+    """Run a command, print its error if it fails, and return the exit code."""
     try:
         code = command()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as leaving:  # --help and --version
         return leaving.exit_code
     except click.ClickException as error:
-        return _usage(error)
+        return _print_usage_error(error)
     except RegardError as error:
-        return _said(str(error), error.exit_code, manners)
+        return _print_error(str(error), error.exit_code, verbosity)
     except (KeyboardInterrupt, click.Abort):
-        return _said("interrupted", Interrupted.exit_code, manners)
+        return _print_error("interrupted", Interrupted.exit_code, verbosity)
     except BrokenPipeError:
-        return 0  # whoever reads has had enough, as `head` does
+        return 0  # the reader has closed the pipe, as `head` does
     except MemoryError:
-        return _said(_memory(), 1, manners)
+        return _print_error(OUT_OF_MEMORY, 1, verbosity)
     except Exception as error:
-        return _unexpected(error, manners)
+        return _print_unexpected(error, verbosity)
 
 
-def _said(message: str, code: int, manners: Manners) -> int:
-    if manners.verbose:
+def _print_error(message: str, code: int, verbosity: Verbosity) -> int:
+    if verbosity.verbose:
         traceback.print_exc()
     print(f"error: {message}", file=sys.stderr)
     return code
 
 
-def _usage(error: click.ClickException) -> int:
+def _print_usage_error(error: click.ClickException) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         print(error.format_message(), file=sys.stderr)
         return error.exit_code
     context = error.ctx if isinstance(error, click.UsageError) else None
-    message = error.format_message().strip().rstrip(".").replace(". Did you", "; did you")
+    message = renamed_option(error) if isinstance(error, click.NoSuchOption) else None
+    message = message or error.format_message().strip().rstrip(".").replace(". Did you", "; did you")
     hint = f" (see {context.command_path} --help)" if context is not None else ""
     print(f"error: {message[:1].lower()}{message[1:]}{hint}", file=sys.stderr)
     return error.exit_code
 
 
-def _memory() -> str:
-    return "there is not enough memory; try fewer train.tokens, a smaller model or a smaller beam"
-
-
-def _unexpected(error: Exception, manners: Manners) -> int:
+def _print_unexpected(error: Exception, verbosity: Verbosity) -> int:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
         where = f"{error.filename}: " if error.filename else ""
-        return _said(f"{where}cannot be written ({error.strerror})", 74, manners)
+        return _print_error(f"{where}cannot be written ({error.strerror})", OutputError.exit_code, verbosity)
     if isinstance(error, RuntimeError) and "allocate memory" in str(error):  # torch's own MemoryError
-        return _said(_memory(), 1, manners)
-    if manners.verbose:
+        return _print_error(OUT_OF_MEMORY, 1, verbosity)
+    if verbosity.verbose:
         traceback.print_exc()
     kind = f"{type(error).__name__}: {error}".splitlines()[0]
     print(f"error: this is a bug in regard {regard.__version__} ({kind})", file=sys.stderr)
-    print(f"       {_kept()}", file=sys.stderr)
+    print(f"       {_save_traceback()}", file=sys.stderr)
     return 1
 
 
-def _kept() -> str:
-    """Where the traceback went."""
+def _save_traceback() -> str:
+    """Save the traceback to a file; what to do with it."""
     try:
         descriptor, path = tempfile.mkstemp(".txt", "regard-bug-")
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

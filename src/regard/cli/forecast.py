@@ -10,27 +10,26 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from regard.cli.console import Console
-from regard.cli.lines import emptied, opened_output
-from regard.cli.loading import load_for
-from regard.cli.options import json_option, polite, print_json
-from regard.errors import ConfigError, OutputError
+from regard.cli.line_io import open_output, truncate, write_errors
+from regard.cli.loading import load_model_as
+from regard.cli.options import PATH, json_option, print_json
+from regard.errors import ConfigError
 
 if TYPE_CHECKING:
-    from regard.data.time_series import Timeline
     from regard.tasks.forecast.recipe import ForecastModel
+    from regard.tasks.forecast.time_series import TimeSeries
 
 STDIN = Path("-")
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("series", required=False, metavar="[CSV]", type=click.Path(path_type=Path))
-@click.option("--horizon", type=int, help="Rows to foretell.  [default: as many as it was trained on]")
-@click.option("--level", type=float, default=0.8, show_default=True, help="Share of intervals that should hold.")
-@click.option("-o", "--output", "target", type=click.Path(path_type=Path), help="A file to write.  [default: stdout]")
-@click.option("--plot", type=click.Path(path_type=Path), help="A picture of past and forecast, as SVG.")
+@click.argument("run", type=PATH)
+@click.argument("series", required=False, metavar="[CSV]", type=PATH)
+@click.option("--horizon", type=int, help="Number of rows to forecast.  [default: the horizon it was trained for]")
+@click.option("--level", type=float, default=0.8, show_default=True, help="Coverage of the prediction intervals.")
+@click.option("-o", "--output", "target", type=PATH, help="File to write.  [default: stdout]")
+@click.option("--plot", type=PATH, help="SVG plot of the history and the forecast.")
 @json_option
-@polite()
 def forecast(
     run: Path,
     series: Path | None,
@@ -40,12 +39,12 @@ def forecast(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Foretell what comes after the end of a series.
+    """Forecast the values that follow the end of a time series.
 
-    RUN is a run directory or one of its checkpoints. CSV has the columns that it was trained on; - reads stdin; without
-    it, the forecast goes on from the end of the recipe's own data. Out comes a CSV file whose times go on, with what is
-    expected of each column and the ends of its interval; a picture is drawn on stderr. Beyond the horizon that was
-    learnt, the model goes on from what it said itself, and intervals widen.
+    RUN is a run directory or one of its checkpoints. CSV is a file with the columns that the model was trained on;
+    - reads stdin; without it the forecast starts at the end of the recipe's own data. The output is a CSV file with
+    the following timestamps, the point forecast of each column and the bounds of its prediction interval; a plot is
+    drawn on stderr. Beyond the horizon it was trained for, the model reads its own forecasts, and intervals widen.
 
     \b
     Examples:
@@ -56,21 +55,21 @@ def forecast(
         raise ConfigError(f"--plot {plot}: expected a name that ends in .svg")
     with contextlib.ExitStack() as files:
         read = None if series == STDIN else series
-        opened = [opened_output(path, read) if path is not None else None for path in (target, plot)]
+        opened = [open_output(path, read) if path is not None else None for path in (target, plot)]
         out, picture = (files.enter_context(one) if one is not None else None for one in opened)
 
         from regard.tasks.forecast.recipe import ForecastModel
 
-        model = load_for(run, ForecastModel)
-        rows = reading(model, series)
-        found = model.foreteller().forecast(rows, horizon, level)
-        view = model.view(rows, found)
+        model = load_model_as(run, ForecastModel)
+        history = read_history(model, series)
+        found = model.predictor().forecast(history, horizon, level)
+        view = model.view(history, found)
         write(picture, view.svg())
         write(out, found.csv())
     if as_json:
         print_json({"run": str(run), **found.to_dict()})
         return
-    Console.of_verb().say(view.text())
+    Console.of_verb().print(view.text())
     for path in (target, plot):
         if path is not None:
             click.echo(str(path))
@@ -78,26 +77,20 @@ def forecast(
         sys.stdout.write(found.csv())
 
 
-def reading(model: ForecastModel, series: Path | None) -> Timeline:
-    """The series that is gone on from: a file, stdin, or the recipe's own data."""
-    from regard.data.lines import lines_of
-    from regard.data.time_series import parse_timeline
+def read_history(model: ForecastModel, series: Path | None) -> TimeSeries:
+    """The series before the forecast: a file, stdin, or the recipe's own data."""
+    from regard.data.lines import decode_lines
+    from regard.tasks.forecast.time_series import parse_time_series
 
     if series != STDIN:
         return model.read(series)
     block = sys.stdin.buffer.read().removeprefix(b"\xef\xbb\xbf")
-    return parse_timeline(lines_of(block.removesuffix(b"\n"), "stdin"), "stdin", model.wanted)
+    return parse_time_series(decode_lines(block.removesuffix(b"\n"), "stdin"), "stdin", model.column_spec)
 
 
 def write(file: TextIO | None, text: str) -> None:
-    """Write a whole text into a file that is open, in place of what it held; None: nowhere.
-
-    >>> write(None, "nothing happens")
-    """
-    if file is None:
-        return
-    try:
-        emptied(file).write(text)
-        file.flush()
-    except OSError as error:
-        raise OutputError(f"{file.name}: cannot be written ({error.strerror})") from None
+    """Replace the content of an open file; None: do nothing."""
+    if file is not None:
+        with write_errors(file.name):
+            truncate(file).write(text)
+            file.flush()

@@ -6,55 +6,44 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from regard.cli.lines import Heeding
-from regard.cli.loading import load_for
-from regard.cli.options import json_option, polite, print_json
+from regard.cli.line_io import InterruptScope
+from regard.cli.loading import load_model_as
+from regard.cli.options import PATH, json_option, print_json
 from regard.errors import ConfigError, Interrupted, OutputError
 
 if TYPE_CHECKING:
-    from regard.tasks.generate.predict import Writer
+    from regard.tasks.generate.predict import Generator
 
-BETWEEN = "-----"
-"""the line between samples that have lines themselves"""
+SEPARATOR = "-----"
+"""the line between samples that have several lines"""
 
 
-@click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.command(short_help="Generate text with a language model.")
+@click.argument("run", type=PATH)
 @click.argument("prompt", required=False)
-@click.option("-i", "--input", "source", type=click.Path(path_type=Path), help="A file whose text is the prompt.")
-@click.option("-n", "--samples", type=click.IntRange(1), default=1, help="Texts to write, each another.")
-@click.option("--length", type=click.IntRange(1), help="Tokens to write, at most.  [default: the recipe's]")
-@click.option("--temperature", type=float, help="Below 1 the likely becomes likelier; 0 takes the likeliest.")
-@click.option("--top-k", type=int, help="Draw from this many likeliest tokens; 0 is all.")
-@click.option("--top-p", type=float, help="Draw from the fewest tokens that have this share together.")
-@click.option("--seed", type=int, help="The same seed writes the same text.  [default: the recipe's]")
+@click.option("-i", "--input", "source", type=PATH, help="File with the prompt.")
+@click.option("-n", "--samples", type=click.IntRange(1), default=1, help="Number of samples.")
+@click.option("--length", type=click.IntRange(1), help="Maximum number of tokens.  [default: the recipe's]")
+@click.option("--temperature", type=float, help="Sampling temperature; 0 always takes the most probable token.")
+@click.option("--top-k", type=int, help="Sample from the k most probable tokens; 0 means all.")
+@click.option("--top-p", type=float, help="Sample from the smallest set of tokens with this probability (nucleus).")
+@click.option("--seed", type=int, help="Random seed: the same seed gives the same text.  [default: the recipe's]")
 @json_option
-@polite()
 def generate(
-    run: Path,
-    prompt: str | None,
-    source: Path | None,
-    samples: int,
-    length: int | None,
-    temperature: float | None,
-    top_k: int | None,
-    top_p: float | None,
-    seed: int | None,
-    as_json: bool,
+    run: Path, prompt: str | None, source: Path | None, samples: int, length: int | None, as_json: bool, **sampling: Any
 ) -> None:
-    """Write what follows a prompt, as it is thought of.
+    """Generate a continuation of a prompt with a language model, printed token by token.
 
-    RUN is a run directory or one of its checkpoints. Without PROMPT and -i the prompt is read from stdin; a model that
-    was trained on lines (data.unit = "line") may begin with nothing, and so may one of numbers, whose prompt is numbers
-    too, one place a line; --top-k and --top-p choose among tokens and are not for numbers. Of a prompt of more than
-    4,096 tokens the last are read.
+    RUN is a run directory or one of its checkpoints. Without PROMPT and -i the prompt is read from stdin. A model of
+    lines (data.unit = "line") and a model of numbers accept an empty prompt; a prompt of numbers has one position per
+    line, and --top-k and --top-p do not apply to numbers. Only the last 4,096 tokens of a prompt are read.
 
-    Such a model is trained by a recipe of the task generate; one without a [data] section learns from Shakespeare's
-    plays, which are fetched once.
+    Train a model with a recipe of the task generate; without a [data] section it learns from Shakespeare's plays,
+    which are downloaded once.
 
     \b
     Examples:
@@ -63,29 +52,25 @@ def generate(
     """
     from regard.tasks.generate.recipe import GenerationModel
 
-    given = asked(prompt, source)
-    model = load_for(run, GenerationModel)
-    writer = model.writer(temperature, top_k, top_p, seed)
+    prompt = read_prompt(prompt, source)
+    model = load_model_as(run, GenerationModel)
+    generator = model.generator(**sampling)
     length = length or model.recipe.task.length
     try:
         if as_json:
-            rows = [asdict(found) for found in writer.generate(given, length, samples)]  # type: ignore[call-overload]
-            print_json({"run": str(run), "prompt": given, "samples": rows})
+            rows = [asdict(found) for found in generator.generate(prompt, length, samples)]  # type: ignore[call-overload]
+            print_json({"run": str(run), "prompt": prompt, "samples": rows})
         elif samples > 1:
-            write(sys.stdout, together(writer, given, length, samples))
+            write(sys.stdout, sample_texts(generator, prompt, length, samples))
         else:
-            write(sys.stdout, spoken(writer, given, length))
+            write(sys.stdout, stream_text(generator, prompt, length))
     except KeyboardInterrupt:
-        raise Interrupted("interrupted; what was written is whole characters") from None
+        raise Interrupted("interrupted; only whole characters were written") from None
 
 
-def asked(prompt: str | None, source: Path | None) -> str:
-    """The prompt: an argument, a file's text, or what comes in; a line end at its very end is no part of it.
-
-    >>> asked("the", None)
-    'the'
-    """
-    from regard.data.lines import lines_of, read_lines
+def read_prompt(prompt: str | None, source: Path | None) -> str:
+    """The prompt: the argument, the text of a file, or stdin without its last line end."""
+    from regard.data.lines import decode_lines, read_lines
 
     if prompt is not None and source is not None:
         raise ConfigError("give either a prompt or -i, not both")
@@ -96,43 +81,43 @@ def asked(prompt: str | None, source: Path | None) -> str:
     if sys.stdin.isatty():
         return ""
     block = sys.stdin.buffer.read().removeprefix(b"\xef\xbb\xbf")
-    return "\n".join(lines_of(block.removesuffix(b"\n"), "stdin"))
+    return "\n".join(decode_lines(block.removesuffix(b"\n"), "stdin"))
 
 
-def spoken(writer: Writer, prompt: str, length: int) -> Iterator[str]:
-    """The prompt and what follows it, piece by piece."""
-    following = writer.stream(prompt, length)
-    last = next(following, "")  # a bad prompt is told before anything is written
-    yield writer.shown(prompt) + last
+def stream_text(generator: Generator, prompt: str, length: int) -> Iterator[str]:
+    """The prompt and its continuation, piece by piece."""
+    following = generator.stream(prompt, length)
+    last = next(following, "")  # raises for a bad prompt before anything is written
+    yield generator.display_prompt(prompt) + last
     for last in following:
         yield last
     if not last.endswith("\n"):
         yield "\n"
 
 
-def together(writer: Writer, prompt: str, length: int, samples: int) -> Iterator[str]:
-    """Many samples, each with its prompt: one a line where texts are lines, else with a line between them."""
-    for number, found in enumerate(writer.generate(prompt, length, samples)):
-        if number and not writer.lines:
-            yield f"{BETWEEN}\n"
-        text = writer.shown(prompt) + found.text
+def sample_texts(generator: Generator, prompt: str, length: int, samples: int) -> Iterator[str]:
+    """Several samples with their prompts: one per line for a model of lines, else with a separator between them."""
+    for number, found in enumerate(generator.generate(prompt, length, samples)):
+        if number and not generator.samples_are_lines:
+            yield f"{SEPARATOR}\n"
+        text = generator.display_prompt(prompt) + found.text
         yield text if text.endswith("\n") else text + "\n"
 
 
 def write(out: TextIO, texts: Iterator[str]) -> None:
-    """Write pieces as they come; control characters would steer a terminal, so they become spaces.
+    """Write pieces as they come; control characters become spaces, since they would control a terminal.
 
     >>> write(sys.stdout, iter(["a\\x1b[2Jb\\n"]))
     a [2Jb
     """
-    from regard.tasks.translate.predict import printable
+    from regard.data.lines import printable
 
     try:
-        with Heeding("characters") as heeding:
+        with InterruptScope("characters") as scope:
             for text in texts:
                 out.write("\n".join(printable(line) for line in text.split("\n")))
                 out.flush()
-                heeding.heed()
+                scope.check()
     except BrokenPipeError:
         raise
     except OSError as error:

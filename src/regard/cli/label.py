@@ -2,207 +2,134 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from regard.cli.line_io import HIDDEN, carry_over, reading
-from regard.cli.lines import WholeLines, emptied, opened_output
-from regard.cli.loading import load_for
-from regard.cli.options import json_option, polite
-from regard.cli.translate import until_the_fault
+from regard.cli.line_io import Answer, json_line, line_arguments, open_lines, predict_until_error
+from regard.cli.loading import load_model_as
+from regard.cli.options import json_option
 from regard.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from regard.tasks.label.predict import Labelled, Labeller
+    from regard.tasks.label.predict import LabeledText, LabelPredictor
     from regard.tasks.label.recipe import LabelModel
 
 CHUNK = 512
-"""Lines labelled together: more of them pad less and come later."""
-Answered = Callable[[list[str], int], Iterator[tuple[int, list[str]]]]
-"""Lines and the number of the first -> how many are answered, and the lines out; as often as it takes."""
+"""Lines labeled together: larger chunks pad less, but the first answer comes later."""
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("text", nargs=-1)
-@click.option("-i", "--input", "source", type=click.Path(path_type=Path), help="A file to read, one text a line.")
-@click.option("-o", "--output", "target", type=click.Path(path_type=Path), help="A file to write.  [default: stdout]")
-@click.option("--conll", is_flag=True, help="Read and write a word a line: its columns come back with the tag behind.")
+@line_arguments
+@click.option("--conll", is_flag=True, help="Read and write one word per line: the tag is added as the last column.")
 @json_option
-@polite()
 def label(
     run: Path, text: tuple[str, ...], source: Path | None, target: Path | None, conll: bool, as_json: bool
 ) -> None:
     """Label each word of texts, of a file, or of stdin to stdout.
 
-    RUN is a run directory or one of its checkpoints. A line out for each line in, in order, empty lines too: word/TAG
-    word/TAG; a model that restores case, accents and punctuation writes the text itself. --json tells of each word and
-    of each span (a name, a phrase) where it begins and ends in the text, in characters, and how likely it is.
+    RUN is a run directory or one of its checkpoints. There is one line of output per line of input, in the same order:
+    word/TAG word/TAG; a model that restores case, accents and punctuation writes the text itself. --json gives the
+    start and end (in characters) and the probability of each word, and the spans (names, phrases). Empty lines stay
+    empty.
 
     \b
     Examples:
       regard label runs/ewt-upos "Ada lives in London."
       regard label runs/restore-french -i notes.txt -o restored.txt
     """
-    if text and source:
-        raise ConfigError("give either texts or -i, not both")
     if conll and as_json:
         raise ConfigError("give either --conll or --json, not both")
-    with contextlib.ExitStack() as open_files:
-        read, progress = reading("labelling", CHUNK, text, (source, target), open_files)
-        file = sys.stdout if target is None else open_files.enter_context(opened_output(target, source))
-
+    with open_lines("labeling", CHUNK, text, source, target) as job:
         from regard.tasks.label.recipe import LabelModel
 
-        model = load_for(run, LabelModel)
-        whole = WholeLines(file) if target is None else WholeLines(emptied(file), str(target))
-        out = open_files.enter_context(whole)
+        model = load_model_as(run, LabelModel)
         if conll:
-            carry_over(_in_columns(model), whole_sentences(read), out, progress)
+            job.run(label_conll(model.predictor(), *_conll_format(model)), sentence_chunks(job.chunks))
         else:
-            carry_over(by_line(model.labeller(), as_json), read, out, progress)
+            job.run(label_texts(model.predictor(), as_json))
 
 
-def by_line(labeller: Labeller, as_json: bool) -> Answered:
-    """Plain text: a line for each line.
+def label_texts(predictor: LabelPredictor, as_json: bool) -> Answer:
+    """Labels plain text: one output line per line."""
+    from regard.data.lines import printable
 
-    >>> from regard.tasks.label.targets import Tags
-    >>> from regard.models.base import Tagger
-    >>> from regard.models.mlp import MLPConfig
-    >>> from regard.spaces import Words
-    >>> from regard.tasks.label.predict import Labeller
-    >>> from regard.text.word_vocab import Spelling
-    >>> tags = Tags(("A",))
-    >>> model = Tagger(MLPConfig(width=4).build_encoder(Words(3)), tags.space(), 4)
-    >>> list(by_line(Labeller(model, Spelling(("oui",), ()), tags), as_json=False)(["oui !", ""], 1))
-    [(2, ['oui/A !/A', ''])]
-    """
+    def output(number: int, found: LabeledText) -> str:
+        return json_line({"line": number, **asdict(found)}) if as_json else printable(found.output)
 
-    def answered(lines: list[str], first: int) -> Iterator[tuple[int, list[str]]]:
-        at = first
-        for part, found in until_the_fault(labeller.label, lines, first):
-            yield len(part), [written(number, one, as_json) for number, one in enumerate(found, at)]
-            at += len(part)
+    def answer(lines: list[str], first: int) -> Iterator[tuple[int, list[str]]]:
+        for part, found in predict_until_error(predictor.label, lines, first):
+            yield len(part), [output(number, one) for number, one in enumerate(found, first)]
 
-    return answered
+    return answer
 
 
-def written(number: int, found: Labelled, as_json: bool) -> str:
-    """One text with its labels, in a line.
+def sentence_chunks(chunks: Iterator[list[str]]) -> Iterator[list[str]]:
+    """The same lines, in chunks that end at the end of a sentence.
 
-    >>> from regard.tasks.label.predict import Labelled, Token
-    >>> written(1, Labelled("Rome", (Token("Rome", 0, 4, "B-LOC", 0.5),), "Rome/B-LOC"), as_json=False)
-    'Rome/B-LOC'
-    """
-    from regard.tasks.translate.predict import printable
-
-    if not as_json:
-        return printable(found.output)
-    row = json.dumps({"line": number, **asdict(found)}, ensure_ascii=False)
-    return HIDDEN.sub(lambda sign: f"\\u{ord(sign[0]):04x}", row)
-
-
-def whole_sentences(read: Iterator[list[str]]) -> Iterator[list[str]]:
-    """The same lines, in lists that end where a sentence does.
-
-    >>> list(whole_sentences(iter([["a", "b"], ["", "c"]])))
+    >>> list(sentence_chunks(iter([["a", "b"], ["", "c"]])))
     [['a', 'b', ''], ['c']]
     """
     waiting: list[str] = []
-    for lines in read:
+    for lines in chunks:
         waiting += lines
-        cut = max((i + 1 for i, line in enumerate(waiting) if not line.strip()), default=0)
-        if cut:
-            yield waiting[:cut]
-            waiting = waiting[cut:]
+        end = max((i + 1 for i, line in enumerate(waiting) if not line.strip()), default=0)
+        if end:
+            yield waiting[:end]
+            waiting = waiting[end:]
     if waiting:
         yield waiting
 
 
-def _in_columns(model: LabelModel) -> Answered:
-    """A word a line: each line comes back with its tag behind; empty lines stay."""
-    from regard.tasks.label.sources import Columns
+def _conll_format(model: LabelModel) -> tuple[int, str]:
+    """The column of the words and the separator between columns."""
+    from regard.tasks.label.sources import ConllFiles
 
     data = model.recipe.data
-    column, sign = (data.word, data.separator) if isinstance(data, Columns) else (0, "")
-    return by_columns(model.labeller(), column, sign)
+    return (data.word - 1, data.separator) if isinstance(data, ConllFiles) else (0, "")
 
 
-def by_columns(labeller: Labeller, column: int, sign: str) -> Answered:
-    """The same, with words in this column and this sign between columns (none: a tab, or spaces).
+def label_conll(predictor: LabelPredictor, column: int, separator: str) -> Answer:
+    """Labels CoNLL columns: each line is written with its tag as the last column; empty lines stay.
 
-    >>> from regard.tasks.label.targets import Tags
-    >>> from regard.models.base import Tagger
-    >>> from regard.models.mlp import MLPConfig
-    >>> from regard.spaces import Words
-    >>> from regard.tasks.label.predict import Labeller
-    >>> from regard.text.word_vocab import Spelling
-    >>> tags = Tags(("A",))
-    >>> model = Tagger(MLPConfig(width=4).build_encoder(Words(3)), tags.space(), 4)
-    >>> list(by_columns(Labeller(model, Spelling(("oui",), ()), tags), 0, "")(["oui UH", ""], 1))
-    [(2, ['oui UH A', ''])]
+    `column` holds the words; an empty separator means a tab, or spaces.
     """
-    from regard.tasks.translate.predict import printable
+    from regard.data.lines import printable
 
-    def answered(lines: list[str], first: int) -> Iterator[tuple[int, list[str]]]:
-        good, fault = cells(lines, first, column, sign)
-        said = (answer.label for row in labeller.say(sentences_of(good)) for answer in row)
-        out = [with_tag(line, next(said), sign) if line.strip() else "" for line in lines[: len(good)]]
-        if good:
-            yield len(good), ["\t".join(map(printable, line.split("\t"))) for line in out]
-        if fault is not None:
-            raise fault
+    def answer(lines: list[str], first: int) -> Iterator[tuple[int, list[str]]]:
+        words, error = read_words(lines, first, column, separator)
+        sentences = [list(group) for is_word, group in groupby(words, bool) if is_word]
+        tags = (token.label for row in predictor.predict_tokens(sentences) for token in row)
+        out = [add_column(line, next(tags), separator) if line.strip() else "" for line in lines[: len(words)]]
+        if words:
+            yield len(words), ["\t".join(map(printable, line.split("\t"))) for line in out]
+        if error is not None:
+            raise error
 
-    return answered
+    return answer
 
 
-def cells(lines: Sequence[str], first: int, column: int, sign: str) -> tuple[list[str], DataError | None]:
-    """The word of each line, up to the sentence of the first line that has none; and what is wrong with that.
-
-    >>> cells(["a X", "", "b"], 1, 1, " ")
-    (['X', ''], DataError('line 3: expected 2 columns or more, found 1'))
-    """
+def read_words(lines: Sequence[str], first: int, column: int, separator: str) -> tuple[list[str], DataError | None]:
+    """The word of each line, and the error of the first line without one; its sentence is left out."""
     found: list[str] = []
     for number, line in enumerate(lines, first):
         if not line.strip():
             found.append("")
             continue
-        row = line.split(sign or ("\t" if "\t" in line else None))
+        row = line.split(separator or ("\t" if "\t" in line else None))
         if len(row) <= column or not row[column].strip():
-            whole = len(found) - found[::-1].index("") if "" in found else 0
+            end = len(found) - found[::-1].index("") if "" in found else 0
             why = f"expected {column + 1} columns or more, found {len(row)}"
-            return found[:whole], DataError(f"line {number}: {why}")
+            return found[:end], DataError(f"line {number}: {why}")
         found.append(row[column])
     return found, None
 
 
-def sentences_of(words: Sequence[str]) -> list[list[str]]:
-    """Words in sentences; an empty one ends a sentence.
-
-    >>> sentences_of(["a", "b", "", "", "c"])
-    [['a', 'b'], ['c']]
-    """
-    found: list[list[str]] = [[]]
-    for word in words:
-        if word:
-            found[-1].append(word)
-        else:
-            found.append([])
-    return [sentence for sentence in found if sentence]
-
-
-def with_tag(line: str, tag: str, sign: str) -> str:
-    """A line with one column more.
-
-    >>> with_tag("Rome NNP", "B-LOC", "")
-    'Rome NNP B-LOC'
-    """
-    between = sign or ("\t" if "\t" in line else " ")
+def add_column(line: str, tag: str, separator: str) -> str:
+    """A line with one more column."""
+    between = separator or ("\t" if "\t" in line else " ")
     return f"{line}{between}{tag}"

@@ -9,48 +9,47 @@ from typing import Any
 
 import click
 
-from regard.cli.console import Console, Stages
-from regard.cli.options import json_option, polite, print_json
+from regard.cli.console import Console, StageProgress
+from regard.cli.options import json_option, print_json
 from regard.errors import ConfigError
 
-TWO = "evolution-of-attention"
-"""The lesson that looks into two models."""
+TWO_MODELS = "evolution-of-attention"
+"""The lesson that takes two models."""
 
 
-@click.command(short_help="Worked examples, number by number.")
+@click.command(short_help="Worked examples with every number.")
 @click.argument("name", required=False)
 @click.argument("inputs", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option("--step", type=int, help="Only this step, from 1 on.")
-@click.option("--models", nargs=2, metavar="RUN RUN", help="Two runs to look into, in evolution-of-attention.")
+@click.option("--step", type=int, help="Only this step, from 1.")
+@click.option("--models", nargs=2, metavar="RUN RUN", help="Two runs, for evolution-of-attention.")
 @json_option
-@polite()
 def lesson(
     name: str | None, inputs: tuple[str, ...], step: int | None, models: tuple[str, str] | None, as_json: bool
 ) -> None:
-    """Show how something works, with every number on the way; without a name, list the lessons.
+    """Show a worked example with every intermediate number; without a name, list the lessons.
 
-    Any input can be changed, and what follows is computed anew: a number, a list (1,0 or [1,0]), a matrix
-    ([[1,0],[0,1]]) or a text. Most shells want brackets and spaces in quotes.
+    Every input can be changed, and the results are recomputed: a number, a list (1,0 or [1,0]), a matrix
+    ([[1,0],[0,1]]) or a text. Most shells need quotes around brackets and spaces.
 
     \b
     Examples:
       regard lesson rnn
       regard lesson attention "y=[1,0,0]" --step 7
     """
-    from regard.lessons.catalogue import CONTENTS, find, plan, teach
-    from regard.lessons.engine.inputs import parse
+    from regard.lessons.catalogue import LESSONS, find_lesson, lesson_plan, teach
+    from regard.lessons.engine.inputs import parse_inputs
 
     if name is None:
-        print_json([{"name": key, **vars(entry)} for key, entry in CONTENTS.items()]) if as_json else _list()
+        print_json([{"name": key, **vars(entry)} for key, entry in LESSONS.items()]) if as_json else _list()
         return
-    changes: dict[str, Any] = dict(parse(inputs))
+    changes: dict[str, Any] = dict(parse_inputs(inputs))
     if models is not None:
-        if name != TWO:
-            raise ConfigError(f'--models is for the lesson "{TWO}", not for "{name}"')
+        if name != TWO_MODELS:
+            raise ConfigError(f'--models is for the lesson "{TWO_MODELS}", not for "{name}"')
         changes["models"] = list(models)
-    if find(name).needs and not {"model", "models"} & set(changes):
-        plan(name).resolve(changes)  # what is wrong with the inputs is said before anything is trained
-        _train(find(name).needs)
+    if find_lesson(name).needs and not {"model", "models"} & set(changes):
+        lesson_plan(name).resolve(changes)  # raises for bad inputs before anything is trained
+        _train(find_lesson(name).needs)
     taught = teach(name, changes)
     if step is not None and not 1 <= step <= len(taught.steps):
         raise ConfigError(f'--step: the lesson "{name}" has the steps 1 to {len(taught.steps)}, got {step}')
@@ -58,31 +57,31 @@ def lesson(
         table = taught.to_dict()
         print_json(table if step is None else table | {"steps": [table["steps"][step - 1]]})
         return
-    from regard.lessons.engine.terminal import text
-    from regard.look.terminal import colours
+    from regard.lessons.engine.terminal import lesson_text
+    from regard.look.terminal import color_depth
 
-    # what a change did is seen beside the lecture's numbers
-    usual = teach(name) if taught.changed and not {"model", "models"} & set(taught.changed) else None
-    colour = colours(os.environ, sys.stdout.isatty())
-    click.echo(text(taught, shutil.get_terminal_size().columns, colour, usual, step), nl=False, color=True)
+    # changed numbers are shown beside the original ones
+    usual = teach(name) if taught.changed_inputs and not {"model", "models"} & set(taught.changed_inputs) else None
+    color = color_depth(os.environ, sys.stdout.isatty())
+    click.echo(lesson_text(taught, shutil.get_terminal_size().columns, color, usual, step), nl=False, color=True)
 
 
 def _list() -> None:
-    """The table of contents; nothing heavy is imported for it."""
-    from regard.lessons.catalogue import listing
+    """Print the table of contents without importing torch."""
+    from regard.lessons.catalogue import list_lines
 
     bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    for line in listing(shutil.get_terminal_size().columns):
+    for line in list_lines(shutil.get_terminal_size().columns):
         title = bold and line[:1].isupper()
         click.echo(click.style(line, bold=True) if title else line, color=True)
 
 
 def _train(kinds: tuple[str, ...]) -> None:
-    """What the lesson looks into, unless it is there already."""
-    from regard.lessons.engine.cached_models import missing, trained
+    """Train the models that the lesson needs and that are not in the cache."""
+    from regard.lessons.engine.cached_models import missing_models, train_missing
 
-    if wanted := missing(kinds):
+    if wanted := missing_models(kinds):
         console = Console.of_verb()
-        console.say(f" {' and '.join(wanted)}: trained now on built-in sentences, once; less than a minute each")
-        with Stages(console) as stages:
-            trained(kinds, stages)
+        console.print(f" {' and '.join(wanted)}: training once on built-in sentences; less than a minute each")
+        with StageProgress(console) as stages:
+            train_missing(kinds, stages)

@@ -1,86 +1,94 @@
-"""What all verbs have in common: how much they say, and how their help reads."""
+"""Options of all verbs (--quiet, --verbose, --json), the verbosity they set, and hints for renamed options."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+PATH = click.Path(path_type=Path)
+
+RENAMED_OPTIONS = {"--nbest": "--n-best", "--must": "--require"}
+RENAMED_COMMANDS = {"neighbours": "neighbors"}
+"""Old name -> new name: an old one is answered with a hint."""
+
 
 @dataclass
-class Manners:
-    """How much is said: set by flags before or after the verb.
-
-    >>> Manners().quiet
-    False
-    """
+class Verbosity:
+    """How much a command prints: set by flags before or after the verb."""
 
     quiet: bool = False
     verbose: bool = False
 
 
-class Verbs(click.Group):
-    """Commands in the order in which one needs them, not in that of the alphabet.
+class OrderedGroup(click.Group):
+    """A group that lists its commands in the order in which they were added, and adds --quiet and --verbose to each."""
 
-    >>> Verbs("runs").list_commands(click.Context(Verbs("runs")))
-    []
-    """
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        super().add_command(cmd if isinstance(cmd, click.Group) else global_flags()(cmd), name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        new = RENAMED_COMMANDS.get(args[0])
+        if new in self.commands and args[0] not in self.commands:
+            raise click.UsageError(f"no such command: {args[0]}; it is now {new}", ctx)
+        return super().resolve_command(ctx, args)
 
-def polite(shown: bool = False) -> Callable[[F], F]:
-    """Give a command --quiet and -v; they are shown in the help of `regard` alone, and work everywhere.
 
-    >>> @click.command()
-    ... @polite()
-    ... def hush() -> None:
-    ...     print(manners().quiet)
-    >>> hush.main(["--quiet"], standalone_mode=False, obj=Manners())
-    True
-    """
+def renamed_option(error: click.NoSuchOption) -> str | None:
+    """The message for an option that this command has under a new name."""
+    new = RENAMED_OPTIONS.get(error.option_name)
+    if error.ctx is None or all(new not in parameter.opts for parameter in error.ctx.command.params):
+        return None
+    return f"no such option: {error.option_name}; it is now {new}"
 
-    def set_quiet(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-        ctx.find_object(Manners).quiet |= value  # type: ignore[union-attr]
 
-    def set_verbose(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-        ctx.find_object(Manners).verbose |= value  # type: ignore[union-attr]
+def global_flags(visible: bool = False) -> Callable[[F], F]:
+    """Add --quiet and --verbose to a command; only the help of `regard` itself lists them, but they work everywhere."""
+
+    def set_flag(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        if value:
+            setattr(ctx.find_object(Verbosity), str(param.name), True)
 
     def decorate(function: F) -> F:
-        option = {"is_flag": True, "expose_value": False, "hidden": not shown}
-        quiet = click.option("-q", "--quiet", callback=set_quiet, help="Results and errors only.", **option)  # type: ignore[arg-type]
-        verbose = click.option("-v", "--verbose", callback=set_verbose, help="Errors with their traceback.", **option)  # type: ignore[arg-type]
+        option: dict[str, Any] = {"is_flag": True, "expose_value": False, "hidden": not visible, "callback": set_flag}
+        quiet = click.option("-q", "--quiet", help="Print results and errors only.", **option)
+        verbose = click.option("-v", "--verbose", help="Print errors with their traceback.", **option)
         return quiet(verbose(function))
 
     return decorate
 
 
-def manners() -> Manners:
-    """The manners of the command that is running."""
-    return click.get_current_context().find_object(Manners) or Manners()
+def verbosity() -> Verbosity:
+    """The verbosity of the command that is running."""
+    return click.get_current_context().find_object(Verbosity) or Verbosity()
 
 
 def json_option(function: F) -> F:
-    """Give a command --json.
+    """Add --json to a command."""
+    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(function)
 
-    >>> json_option(click.command()(lambda as_json: None)).params[0].opts
-    ['--json']
-    """
-    return click.option("--json", "as_json", is_flag=True, help="The result as JSON, for programs.")(function)
+
+def recipe_arguments(function: F) -> F:
+    """Add RECIPE and the settings that override it to a command."""
+    settings = click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
+    return click.argument("recipe", type=PATH)(settings(function))
+
+
+def run_option(function: F) -> F:
+    """Add --out, the run directory, to a command."""
+    help_text = "The run directory.  [default: runs/NAME-OF-RECIPE]"
+    return click.option("--out", type=PATH, help=help_text)(function)
 
 
 def print_json(value: Any) -> None:
-    """A result as JSON on stdout, in any script.
-
-    >>> print_json({"text": "étudiant"})
-    {
-     "text": "étudiant"
-    }
-    """
+    """Print a result as JSON on stdout, in any script."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=1))

@@ -1,33 +1,33 @@
-"""regard new and regard config: recipes written, shown and explained."""
+"""regard new and regard config: write, show and explain recipes."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from regard.cli.console import Console
-from regard.cli.options import Verbs, json_option, polite, print_json
+from regard.cli.options import OrderedGroup, json_option, print_json, recipe_arguments
 from regard.errors import ConfigError, OutputError
+from regard.renamed import renamed_key
 
 if TYPE_CHECKING:
     from regard.config import Setting
-    from regard.tasks import Recipe, Starter
+    from regard.tasks import Recipe, RecipeTemplate
 
 
 @click.command(short_help="Write a commented recipe.")
 @click.argument("name")
-@click.option("--task", default="translate", show_default=True, help="What is asked, such as translate.")
-@click.option("--source-lang", help="Translation: the language that is read.  [default: source]")
-@click.option("--target-lang", help="Translation: the language that is written.  [default: target]")
-@polite()
+@click.option("--task", default="translate", show_default=True, help="The task of the recipe.")
+@click.option("--source-lang", help="Translation: source language.  [default: source]")
+@click.option("--target-lang", help="Translation: target language.  [default: target]")
 def new(name: str, task: str, source_lang: str | None, target_lang: str | None) -> None:
-    """Write a recipe in which every line is explained, and say where the data goes.
+    """Write a recipe with a comment on every line, and print where the data goes.
 
-    The languages end the names of the files: data/train.de and data/train.en.
+    The languages are the suffixes of the data files: data/train.de and data/train.en.
 
     \b
     Examples:
@@ -38,45 +38,39 @@ def new(name: str, task: str, source_lang: str | None, target_lang: str | None) 
 
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
     languages = (source_lang or "source", target_lang or "target") if source_lang or target_lang else None
-    job = Recipe.named({"task": {"kind": task}})
-    starter = job.starter(languages)
+    recipe_class = Recipe.class_for({"task": {"kind": task}})
+    template = recipe_class.template(languages)
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(commented(job, starter))
+            file.write(commented_toml(recipe_class, template))
     except FileExistsError:
         raise OutputError(f"{path} exists already; nothing was changed, choose another name") from None
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror})") from None
-    say = Console.of_verb().say
-    for hint in starter.hints:
-        say(hint)
-    say(f"next: regard data stats {path}    regard train {path} --dry-run    regard train {path}")
+    console = Console.of_verb()
+    for hint in template.hints:
+        console.print(hint)
+    console.print(f"next: regard data stats {path}    regard train {path} --dry-run    regard train {path}")
     click.echo(str(path))
 
 
-def commented(job: type[Recipe], starter: Starter) -> str:
-    """A recipe with the documentation of each setting beside it; a setting at its default is commented out.
-
-    >>> from regard.tasks import TranslateRecipe
-    >>> print(*commented(TranslateRecipe, TranslateRecipe.starter(("de", "en"))).splitlines()[5:7], sep="\\n")
-    kind = "files"                      # two aligned files for each split
-    train = ["data/train.de", "data/train.en"]  # the source file and the target file to learn from
-    """
-    given = {f"{section}.kind": kind for section, kind in starter.kinds.items()} | dict(starter.given)
-    given.setdefault("task.kind", job.kind())
-    lines = [f"# {starter.title}; `regard config explain KEY` tells more, `regard train` reads this."]
-    section = None
-    for setting in _chosen(job, starter.kinds):
-        at, _, leaf = setting.key.rpartition(".")
-        if at != section:
-            section = at
-            lines += ["", f"[{at}]"] if at else [""]
-        lines.append(_line(setting, leaf, given, starter.later))
+def commented_toml(recipe_class: type[Recipe], template: RecipeTemplate) -> str:
+    """A recipe with the documentation of each setting as a comment; a setting at its default is commented out."""
+    values = {f"{section}.kind": kind for section, kind in template.kinds.items()} | dict(template.settings)
+    values.setdefault("task.kind", recipe_class.kind())
+    lines = [f"# {template.title}; `regard config explain KEY` explains a setting, `regard train` reads this file."]
+    current = None
+    for setting in _template_settings(recipe_class, template.kinds):
+        section, _, leaf = setting.key.rpartition(".")
+        if section != current:
+            current = section
+            lines += ["", f"[{section}]"] if section else [""]
+        lines.append(_toml_line(setting, leaf, values, template.commented_out))
     return "\n".join(lines) + "\n"
 
 
-def _chosen(cls: Any, kinds: Mapping[str, str]) -> list[Setting]:
-    """The settings of the kinds that were picked, plain ones before tables as TOML wants them."""
+def _template_settings(cls: Any, kinds: Mapping[str, str]) -> list[Setting]:
+    """The settings of the given kinds; those outside of a table come first, as TOML requires."""
     from regard import config
 
     found = [s for s in config.settings(cls) if not s.of or s.of == kinds.get(s.key.rpartition(".")[0])]
@@ -84,11 +78,11 @@ def _chosen(cls: Any, kinds: Mapping[str, str]) -> list[Setting]:
     return sorted(found, key=lambda s: (bool(s.key.rpartition(".")[0]), sections[s.key.rpartition(".")[0]]))
 
 
-def _line(setting: Setting, leaf: str, given: dict[str, Any], later: Sequence[str]) -> str:
-    value = given.get(setting.key, setting.default)
-    shown = f"{leaf} = {_toml(value)}" if value is not None else f"{leaf} ="
-    hidden = "" if leaf == "kind" or (setting.key in given and setting.key not in later) else "# "
-    return f"{hidden}{shown}".ljust(34) + (f"  # {setting.doc}" if setting.doc else "")
+def _toml_line(setting: Setting, leaf: str, values: dict[str, Any], commented_out: Sequence[str]) -> str:
+    value = values.get(setting.key, setting.default)
+    line = f"{leaf} = {_toml(value)}" if value is not None else f"{leaf} ="
+    active = leaf == "kind" or (setting.key in values and setting.key not in commented_out)
+    return f"{'' if active else '# '}{line}".ljust(34) + (f"  # {setting.doc}" if setting.doc else "")
 
 
 def _toml(value: Any) -> str:
@@ -99,47 +93,44 @@ def _toml(value: Any) -> str:
     return tomli_w.dumps({"x": value}).removeprefix("x = ").strip()
 
 
-@click.group(cls=Verbs)
+@click.group(cls=OrderedGroup)
 def config() -> None:
-    """Show, explain and describe recipes.
+    """Show recipes, explain settings, print the JSON Schema.
 
     \b
     Examples:
       regard config show mine.toml train.steps=100
-      regard config explain train.clip
+      regard config explain train.clip_norm
     """
 
 
 @config.command()
-@click.argument("recipe", type=click.Path(path_type=Path))
-@click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
+@recipe_arguments
 @json_option
-@polite()
 def show(recipe: Path, settings: tuple[str, ...], as_json: bool) -> None:
-    """Every setting as a run would have it: defaults, preset, file, then command line.
+    """Print all settings of a recipe, resolved from defaults, preset, file and command line, in this order.
 
     \b
     Examples:
       regard config show mine.toml model.preset=transformer-tiny
       regard config show runs/demo --json
     """
-    from regard.cli.loading import chosen_recipe
+    from regard.cli.loading import load_recipe
     from regard.config import dump, plain
 
-    chosen, _ = chosen_recipe(recipe, settings, None)
+    chosen, _ = load_recipe(recipe, settings, None)
     print_json(plain(chosen)) if as_json else click.echo(dump(chosen), nl=False)
 
 
 @config.command()
 @click.argument("key")
 @json_option
-@polite()
 def explain(key: str, as_json: bool) -> None:
-    """What a setting means, its type, its default and its choices; a section lists all of its settings.
+    """Explain a setting: its meaning, type, default and choices; of a section, all of its settings.
 
     \b
     Examples:
-      regard config explain train.clip
+      regard config explain train.clip_norm
       regard config explain decode
     """
     from dataclasses import asdict
@@ -148,74 +139,65 @@ def explain(key: str, as_json: bool) -> None:
     from regard.tasks import Recipe
 
     if key == "model.preset":
-        explain_presets(as_json)
-        return
-    known = known_settings(Recipe.jobs)
+        return explain_presets(as_json)
+    known = known_settings(Recipe.classes())
     found = [(setting, tasks) for setting, tasks in known if f"{setting.key}.".startswith(f"{key}.")]
     if not found:
-        raise ConfigError(_unknown(key, [setting.key for setting, _ in known]))
+        raise ConfigError(_unknown_setting(key, [setting.key for setting, _ in known]))
     if as_json:
         rows = [asdict(s) | {"default": plain(s.default), "choices": list(s.choices), "tasks": t} for s, t in found]
         print_json(rows)
         return
-    everybody = [job.kind() for job in Recipe.jobs]
-    told = (explained(setting, () if tasks == everybody else tasks) for setting, tasks in found)
-    click.echo("\n".join(line for lines in told for line in lines))
+    every_task = [recipe_class.kind() for recipe_class in Recipe.classes()]
+    for setting, tasks in found:
+        click.echo(explain_setting(setting, () if tasks == every_task else tasks))
 
 
 def explain_presets(as_json: bool) -> None:
-    """The published shapes, where they come from, and how many parameters they have there."""
+    """Print the presets with their papers and their published numbers of parameters."""
     from regard.models import PRESETS
 
     if as_json:
-        print_json(
-            [
-                {"name": name, "provenance": preset.provenance, "words": preset.words, "parameters": preset.parameters}
-                for name, preset in PRESETS.items()
-            ]
-        )
-        return
-    click.echo("model.preset: a published shape under its name; other settings of [model] go on top")
+        fields = ("provenance", "words", "parameters")
+        return print_json([{"name": n} | {field: getattr(p, field) for field in fields} for n, p in PRESETS.items()])
+    click.echo("model.preset: a published configuration by name; other settings of [model] override it")
     for name, preset in PRESETS.items():
-        read, said = preset.words
-        words = f"{said:,}" if read == said else f"{read:,} and {said:,}"
+        source, target = preset.words
+        words = f"{target:,}" if source == target else f"{source:,} and {target:,}"
         click.echo(f"  {name:<17} {preset.provenance}")
         click.echo(f"  {'':<17} {preset.parameters:,} parameters with {words} words")
 
 
-def known_settings(jobs: Sequence[type[Recipe]]) -> list[tuple[Setting, list[str]]]:
-    """Every setting of any job once, with the tasks whose recipes have it just so.
-
-    >>> from regard.tasks import TranslateRecipe
-    >>> next((s.default, tasks) for s, tasks in known_settings([TranslateRecipe]) if s.key == "seed")
-    (1, ['translate'])
-    """
+def known_settings(recipe_classes: Sequence[type[Recipe]]) -> list[tuple[Setting, list[str]]]:
+    """Every setting once, with the tasks whose recipes have it in the same form."""
     from regard.config import settings
 
     found: dict[str, tuple[Setting, list[str]]] = {}
-    for job in jobs:
-        for setting in settings(job):
-            found.setdefault(repr(setting), (setting, []))[1].append(job.kind())
+    for recipe_class in recipe_classes:
+        for setting in settings(recipe_class):
+            found.setdefault(repr(setting), (setting, []))[1].append(recipe_class.kind())
     return list(found.values())
 
 
-def explained(setting: Setting, tasks: Sequence[str] = ()) -> Iterator[str]:
-    """A setting in a line or two; `tasks` are those that it is for, if not for all.
+def explain_setting(setting: Setting, tasks: Sequence[str] = ()) -> str:
+    """A setting in two lines; `tasks` are those that have it, if not all.
 
     >>> from regard.config import Setting
-    >>> print(*explained(Setting("train.steps", "a whole number", None, "updates of the weights")), sep="\\n")
+    >>> print(explain_setting(Setting("train.steps", "a whole number", None, "updates of the weights")))
     train.steps: updates of the weights
       a whole number; not set by default
     """
     from regard.config import plain
 
     where = ", ".join(filter(None, [setting.of, f"to {' or '.join(tasks)}" if tasks else ""]))
-    yield f"{setting.key}{f' ({where})' if where else ''}: {setting.doc}".rstrip(": ")
+    title = f"{setting.key}{f' ({where})' if where else ''}: {setting.doc}".rstrip(": ")
     default = plain(setting.default)
-    yield f"  {setting.type}; " + ("not set by default" if default is None else f"default {_toml(default)}")
+    return f"{title}\n  {setting.type}; " + ("not set by default" if default is None else f"default {_toml(default)}")
 
 
-def _unknown(key: str, known: Sequence[str]) -> str:
+def _unknown_setting(key: str, known: Sequence[str]) -> str:
+    if new := renamed_key(key):
+        return f'there is no setting "{key}"; it is now {new}'
     names = list(dict.fromkeys(known))
     close = difflib.get_close_matches(key, names, n=3)
     leaf = key.rpartition(".")[2]
@@ -226,20 +208,19 @@ def _unknown(key: str, known: Sequence[str]) -> str:
 
 
 @config.command()
-@click.option("--task", help="The recipes of one task, such as translate.  [default: all]")
-@polite()
+@click.option("--task", help="Recipes of one task only, such as translate.  [default: all]")
 def schema(task: str | None) -> None:
-    """The JSON Schema of a recipe, for editors that complete and check TOML.
+    """Print the JSON Schema of recipes, for editors that complete and check TOML.
 
     \b
     Examples:
       regard config schema > recipe.schema.json
       regard config schema --task translate | python -m json.tool
     """
-    from regard.cli.schema import of_recipe
+    from regard.cli.schema import recipe_schema
     from regard.tasks import Recipe
 
-    jobs = Recipe.jobs if task is None else (Recipe.named({"task": {"kind": task}}),)
-    found = [of_recipe(job) for job in jobs]
+    classes = Recipe.classes() if task is None else (Recipe.class_for({"task": {"kind": task}}),)
+    found = [recipe_schema(recipe_class) for recipe_class in classes]
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "a recipe of regard"}
     print_json({**head, **(found[0] if len(found) == 1 else {"anyOf": found})})

@@ -1,4 +1,4 @@
-"""The JSON Schema of a config class, so that an editor can complete and check a recipe."""
+"""JSON Schema of recipes, for editors that complete and check TOML."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from regard.config import documented, plain
+from regard.config import field_docs, plain
 
-PLAIN = {int: "integer", float: "number", str: "string", bool: "boolean", Path: "string"}
+TYPE_NAMES = {int: "integer", float: "number", str: "string", bool: "boolean", Path: "string"}
 
 
 def schema(hint: Any) -> dict[str, Any]:
-    """The JSON Schema of a type: dataclasses are objects, a union of them is told apart by `kind`.
+    """The JSON Schema of a type: dataclasses are objects, a union of them is discriminated by `kind`.
 
     >>> schema(int | None)
     {'type': 'integer'}
@@ -31,47 +31,35 @@ def schema(hint: Any) -> dict[str, Any]:
             return {"type": "array", "items": schema(members[0])}
         return {"type": "array", "prefixItems": [schema(member) for member in members], "minItems": len(members)}
     if dataclasses.is_dataclass(hint):
-        return table(hint)
-    return {"type": PLAIN[hint]}
+        return dataclass_schema(hint)
+    return {"type": TYPE_NAMES[hint]}
 
 
-def table(cls: Any) -> dict[str, Any]:
-    """The JSON Schema of a dataclass: its fields with documentation and defaults, and no others.
-
-    >>> @dataclasses.dataclass(frozen=True)
-    ... class Train:
-    ...     steps: int = 100
-    >>> table(Train)["properties"]
-    {'steps': {'type': 'integer', 'default': 100}}
-    """
-    hints, told = get_type_hints(cls), documented(cls)
+def dataclass_schema(cls: Any) -> dict[str, Any]:
+    """The JSON Schema of a dataclass: its fields with documentation and defaults; no other keys are allowed."""
+    hints, docs = get_type_hints(cls), field_docs(cls)
     properties: dict[str, Any] = {}
-    needed: list[str] = []
+    required: list[str] = []
     for field in dataclasses.fields(cls):
         entry = schema(hints[field.name])
-        if told.get(field.name):
-            entry["description"] = told[field.name]
+        if docs.get(field.name):
+            entry["description"] = docs[field.name]
         if field.default is not dataclasses.MISSING and field.default is not None:
             entry["default"] = plain(field.default)
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            needed.append(field.name)
+            required.append(field.name)
         properties[field.name] = entry
     found = {"type": "object", "properties": properties, "additionalProperties": False}
-    return found | ({"required": needed} if needed else {})
+    return found | ({"required": required} if required else {})
 
 
-def of_recipe(job: Any) -> dict[str, Any]:
-    """The JSON Schema of a job's recipes, with the presets that its models have.
-
-    >>> from regard.tasks import TranslateRecipe
-    >>> of_recipe(TranslateRecipe)["required"]
-    ['data', 'model']
-    """
+def recipe_schema(recipe_class: Any) -> dict[str, Any]:
+    """The JSON Schema of a task's recipes, with the presets of its models."""
     from regard.models import PRESETS
 
-    found = table(job)
+    found = dataclass_schema(recipe_class)
     model = found["properties"]["model"]
-    preset = {"enum": list(PRESETS), "description": "a published shape under its name; other settings go on top"}
+    preset = {"enum": list(PRESETS), "description": "a published configuration by name; other settings override it"}
     for option in model.get("anyOf", [model]):
         option["properties"]["preset"] = preset
     return found

@@ -8,20 +8,19 @@ from pathlib import Path
 import click
 
 from regard.cli.console import Console
-from regard.cli.options import polite
+from regard.cli.options import PATH
 from regard.errors import ConfigError, InputError
 
 
-@click.command()
-@click.argument("path", type=click.Path(path_type=Path), required=False)
-@click.option("--port", type=click.IntRange(0, 65535), default=8642, show_default=True, help="0: any that is free.")
+@click.command(short_help="Open a web page that shows what a model computed.")
+@click.argument("path", type=PATH, required=False)
+@click.option("--port", type=click.IntRange(0, 65535), default=8642, show_default=True, help="0: any free port.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
-@polite()
 def studio(path: Path | None, port: int, no_browser: bool) -> None:
-    """A page that shows what a model really did: attention, states, choices, every number.
+    """Open a web page that shows what a model computed: attention, states, beam search, every number.
 
-    PATH is a run or a folder of runs ("runs" unless given). Only this machine can open the page, and nothing it does
-    leaves this machine. Without any model it trains a tiny one, in seconds, to have something to show.
+    PATH is a run or a folder of runs (default: runs). Only this machine can open the page, and no data leaves this
+    machine. If there is no model, a tiny one is trained in seconds.
 
     \b
     Examples:
@@ -34,10 +33,11 @@ def studio(path: Path | None, port: int, no_browser: bool) -> None:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError:
-        told = 'the studio needs starlette and uvicorn; install them with: pip install "regard[studio]"'
-        raise ConfigError(told) from None
+        message = 'the studio needs starlette and uvicorn; install them with: pip install "regard[studio]"'
+        raise ConfigError(message) from None
     from regard.data.download.datasets import cache_folder
     from regard.studio.server import serve
 
-    with suppress(KeyboardInterrupt):  # that is how it ends
-        serve(path or Path("runs"), cache_folder() / "studio", port, not no_browser, Console.of_verb().say)
+    # "studio-2": what is cached there has the format trace/2
+    with suppress(KeyboardInterrupt):  # Ctrl-C ends the studio
+        serve(path or Path("runs"), cache_folder() / "studio-2", port, not no_browser, Console.of_verb().print)

@@ -1,4 +1,4 @@
-"""What training looks like: what is trained on what, a row a validation, a bar with an ETA; the same in log.txt."""
+"""Training output: data and model, one row per validation, a progress bar with an ETA; the same rows go to log.txt."""
 
 from __future__ import annotations
 
@@ -8,39 +8,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from regard.cli.console import Console, Progress, Silent, minutes
-from regard.cli.score_format import columns, figure, title
+from regard.cli.console import Console, ProgressReporter, SilentProgress, format_duration
+from regard.cli.score_format import format_metric, metric_names, metric_title
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
     from regard.train.events import Event, Stepped, Validated
 
-MEASURED = 10
-"""updates after which the speed is told"""
-ASKED = 60
-"""Columns of the screen for what was asked: of a whole review the answer would never be seen."""
+SPEED_STEPS = 10
+"""updates after which the speed is reported"""
+INPUT_WIDTH = 60
+"""Columns of the screen for the input of a sample: a whole review would push the output off the screen."""
 
 
-class Watching:
-    """A listener that shows a run on a console and writes what it shows into the run's log.txt.
-
-    >>> import io, tempfile
-    >>> from regard.cli.console import Console
-    >>> from regard.tasks import Recipe
-    >>> from regard.train.events import Validated
-    >>> screen, recipe = io.StringIO(), Recipe.read(None, ["data.kind=phrases", "model.kind=seq2seq"])
-    >>> with tempfile.TemporaryDirectory() as run, Watching(Console(file=screen), Path(run), recipe) as watching:
-    ...     watching(Validated(100, {"loss": 2.5}, best=True))
-    ...     screen.getvalue() == Path(run, "log.txt").read_text(encoding="utf-8")
-    True
-    """
+class TrainLog:
+    """A training listener that prints progress to a console and appends it to the run's log.txt."""
 
     def __init__(self, console: Console, run: Path, recipe: Recipe, processes: int = 1) -> None:
         self.console, self.run, self.recipe, self.processes = console, run, recipe, processes
         self.step = self.steps = 0
-        self._progress: Progress = Silent()
+        self._progress: ProgressReporter = SilentProgress()
         self._recent: list[Stepped] = []
-        self._spoke = False
+        self._speed_reported = False
         self._columns: list[str] = []
 
     def __enter__(self) -> Self:
@@ -54,153 +43,115 @@ class Watching:
 
         match event:
             case events.Began():
-                self.began(event)
+                self.on_began(event)
             case events.Stepped():
-                self.stepped(event)
+                self.on_step(event)
             case events.Validated():
-                self.validated(event)
+                self.on_validation(event)
             case events.Skipped():
-                self.line(f" step {event.step} was left out: {event.culprit} is not a number")
+                self.write(f" step {event.step} was skipped: {event.first_nonfinite} is not a number")
             case events.Ended():
                 self.console.close()
 
-    def line(self, text: str) -> None:
-        """Say a line, as much of it as fits, and keep it whole."""
+    def write(self, text: str) -> None:
+        """Print a line, cut to the terminal's width, and append all of it to log.txt."""
         from regard.files import append_line
+        from regard.look.tokens import isolate_bidi, truncate
 
-        self.console.say(cut_to(text, self.console.width))
+        self.console.print(isolate_bidi(truncate(text, self.console.width)))
         append_line(self.run / "log.txt", text)
 
-    def began(self, event: Any) -> None:
+    def on_began(self, event: Any) -> None:
         self.step, self.steps = event.step, event.steps
         for refused in event.refused:
-            self.line(f" warning  {refused}")
-        for line in described(self.run, self.recipe, event.parameters):
-            self.line(line)
+            self.write(f" warning  {refused}")
+        for line in summary_lines(self.run, self.recipe, event.parameters):
+            self.write(line)
         if event.step:
-            self.line(f" resumed  at step {event.step:,} of {event.steps:,}")
+            self.write(f" resumed  at step {event.step:,} of {event.steps:,}")
         if event.step < event.steps:
             self._progress = self.console.progress("training", event.steps, event.step)
 
-    def stepped(self, event: Stepped) -> None:
+    def on_step(self, event: Stepped) -> None:
         self.step = event.step
         self._recent.append(event)
         self._progress.update(event.step, f"loss {event.loss:.3f}")
-        if len(self._recent) == MEASURED:
-            self.speak()
+        if len(self._recent) == SPEED_STEPS:
+            self.report_speed()
 
-    def speak(self) -> None:
-        """Tell the speed, once, as soon as it is known."""
-        if self._spoke or not self._recent:
+    def report_speed(self) -> None:
+        """Report the speed once, as soon as it is known."""
+        if self._speed_reported or not self._recent:
             return
-        self._spoke = True
-        speed, each = rate(self._recent)
-        self.line(device(speed, (self.steps - self.step) * each, self.processes))
+        self._speed_reported = True
+        speed, step_time = throughput(self._recent)
+        self.write(device_line(speed, (self.steps - self.step) * step_time, self.processes))
 
-    def validated(self, event: Validated) -> None:
-        from regard.look.tokens import cut
-        from regard.tasks.translate.predict import printable
+    def on_validation(self, event: Validated) -> None:
+        from regard.data.lines import printable
+        from regard.look.tokens import truncate
 
-        self.speak()
-        names = columns([event.metrics])
+        self.report_speed()
+        names = metric_names([event.metrics])
         if names != self._columns:
             self._columns = names
-            self.line(head(names))
+            titles = [f"{metric_title(name):>{column_width(name)}}" for name in names]
+            self.write(" ".join([" step  ", *titles]) + "   lr       grad    tok/s")
         last = self._recent[-1] if self._recent else None
-        cells = [f" {event.step:<6}", *(f"{figure(name, event.metrics):>{wide(name)}}" for name in names)]
-        cells += [
-            f"  {last.rate:.1e}" if last else "        -",
-            f" {last.norm:5.2f}" if last else "     -",
-            f" {rate(self._recent)[0]:7,.0f}" if last else "       -",
-        ]
+        cells = [f" {event.step:<6}"]
+        cells += [f"{format_metric(name, event.metrics):>{column_width(name)}}" for name in names]
+        cells += ["        -", "     -", "       -"]
+        if last:
+            cells[-3:] = [f"  {last.rate:.1e}", f" {last.norm:5.2f}", f" {throughput(self._recent)[0]:7,.0f}"]
         row = " ".join(cells)
-        samples = [sample for sample in event.samples if "tried" not in sample]
-        if samples:  # what was asked and what was answered come first in a sample
-            asked, *answer = list(samples[0].values())[:2]
-            row += f"   {' -> '.join([cut(str(asked), ASKED), *map(str, answer)])}"
-        self.line(printable(row))
+        samples = [sample for sample in event.samples if "sample_input" not in sample]
+        if samples:  # the first two fields of a sample are its input and its output
+            text, *output = list(samples[0].values())[:2]
+            row += f"   {' -> '.join([truncate(str(text), INPUT_WIDTH), *map(str, output)])}"
+        self.write(printable(row))
         for sample in event.samples:
-            if "tried" in sample:
-                self.line(printable(f"    {cut(sample['tried'], ASKED)} -> {sample['output']}"))
+            if "sample_input" in sample:
+                self.write(printable(f"    {truncate(sample['sample_input'], INPUT_WIDTH)} -> {sample['output']}"))
         self._recent = []
 
 
-def wide(name: str) -> int:
-    """Columns of the screen for a score.
-
-    >>> wide("loss"), wide("bits per word")
-    (7, 13)
-    """
-    return max(7, len(title(name)))
+def column_width(name: str) -> int:
+    """Columns of the screen for a metric."""
+    return max(7, len(metric_title(name)))
 
 
-def head(names: Sequence[str]) -> str:
-    """The titles above the rows of validations.
-
-    >>> head(["loss", "ppl", "bleu"])
-    ' step      loss     ppl    BLEU   lr       grad    tok/s'
-    """
-    scores = [f"{title(name):>{wide(name)}}" for name in names]
-    return " ".join([" step  ", *scores]) + "   lr       grad    tok/s"
-
-
-def cut_to(text: str, width: int) -> str:
-    """A line that fits.
-
-    >>> cut_to("je suis étudiant", 8)
-    'je suis…'
-    """
-    from regard.look.tokens import cut, isolated
-
-    return isolated(cut(text, width))
-
-
-def rate(steps: Sequence[Stepped]) -> tuple[float, float]:
-    """Predictions a second, and seconds a step.
-
-    >>> from regard.train.events import Stepped
-    >>> rate([Stepped(1, 2.0, 1e-3, 1.0, tokens=100, seconds=0.5)])
-    (200.0, 0.5)
-    """
+def throughput(steps: Sequence[Stepped]) -> tuple[float, float]:
+    """Predicted tokens per second, and seconds per step."""
     seconds = sum(step.seconds for step in steps)
     return sum(step.tokens for step in steps) / max(seconds, 1e-9), seconds / len(steps)
 
 
-def described(run: Path, recipe: Recipe, parameters: int) -> list[str]:
-    """What learns from what, in two lines."""
-    return [
-        f" data     {recipe.described(run)}",
-        f" model    {recipe.model.shape}, {millions(parameters)} parameters",
-    ]
+def summary_lines(run: Path, recipe: Recipe, parameters: int) -> list[str]:
+    """Two lines that describe the data and the model."""
+    model = f" model    {recipe.model.summary}, {format_count(parameters)} parameters"
+    return [f" data     {recipe.summary(run)}", model]
 
 
-def millions(count: int) -> str:
-    """A large number as people say it.
+def format_count(count: int) -> str:
+    """A count, in millions if it is large.
 
-    >>> millions(7_600_000), millions(26_152)
+    >>> format_count(7_600_000), format_count(26_152)
     ('7.6 M', '26,152')
     """
     return f"{count / 1e6:.1f} M" if count >= 1_000_000 else f"{count:,}"
 
 
-def peak() -> float:
-    """The most memory this process has had so far, in GiB.
-
-    >>> peak() > 0
-    True
-    """
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most / (1 << 30 if sys.platform == "darwin" else 1 << 20)
+def peak_memory() -> float:
+    """Peak resident memory of this process, in GiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1 << 30 if sys.platform == "darwin" else 1 << 20)
 
 
-def device(speed: float, seconds: float, processes: int = 1) -> str:
-    """Where it runs, how fast, how long still, with how much memory.
-
-    >>> device(9800.0, 840.0).split(", about ")[1].split(", peak")[0]
-    '9,800 tokens/s, ETA 14 min'
-    """
+def device_line(speed: float, seconds: float, processes: int = 1) -> str:
+    """Device, speed, remaining time and peak memory."""
     import torch
 
     threads = torch.get_num_threads()
-    spoken = f"cpu, {f'{processes} x ' if processes > 1 else ''}{threads} thread{'s' if threads > 1 else ''}"
-    return f" device   {spoken}, about {speed:,.0f} tokens/s, ETA {minutes(seconds)}, peak {peak():.1f} GiB"
+    device = f"cpu, {f'{processes} x ' if processes > 1 else ''}{threads} thread{'s' if threads > 1 else ''}"
+    speed_and_time = f"about {speed:,.0f} tokens/s, ETA {format_duration(seconds)}"
+    return f" device   {device}, {speed_and_time}, peak {peak_memory():.1f} GiB"

@@ -1,4 +1,4 @@
-"""regard vectors: words as points, of a run, of any model here, or of a file that others made."""
+"""regard vectors: word vectors of a run, the embeddings of any model, or a file of vectors."""
 
 from __future__ import annotations
 
@@ -6,108 +6,93 @@ import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
-from regard.cli.console import Console, Stages
-from regard.cli.lines import WholeLines, emptied, opened_output
-from regard.cli.loading import load
-from regard.cli.look import PICTURES, show
-from regard.cli.options import Verbs, json_option, polite, print_json
-from regard.errors import ConfigError, OutputError
+from regard.cli.console import Console, StageProgress
+from regard.cli.line_io import LineWriter, open_output, truncate, write_errors
+from regard.cli.loading import load_model
+from regard.cli.look import VIEW_FORMATS, show_view
+from regard.cli.options import PATH, OrderedGroup, json_option, print_json
+from regard.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
-    from regard.text.word_table import Near, WordTable
+    from regard.tasks.vectors.word_table import Neighbor, WordTable
 
     F = TypeVar("F", bound=Callable[..., Any])
 
 
-LONGEST = 80
-"""columns of a word that are shown"""
+WORD_WIDTH = 80
+"""columns of the screen for a word"""
 
 
-@click.group(cls=Verbs)
+@click.group(cls=OrderedGroup)
 def vectors() -> None:
-    """Words as points: neighbours, sums of words, maps.
+    """Word vectors: nearest neighbors, analogies, maps.
 
-    SOURCE is a run, or a file of vectors as GloVe and word2vec write them in text (.gz too): a word and its numbers a
-    line. Of a run that learnt something else, such as a translator, its words' embeddings are taken; if these are
-    pieces of words, a word means the piece that is all of it, shown as ␣word, and ##word the piece inside of others.
+    SOURCE is a run, or a file of vectors in the text format of GloVe and word2vec (.gz too): a word and its numbers
+    per line. Of a run of another task, such as translation, the token embeddings are used; if tokens are subwords, a
+    word stands for the token that is the whole word, shown as ␣word, and ##word for a token inside of words.
 
     \b
-    Learn vectors of your own:
+    Train your own vectors:
       regard new words --task vectors           a commented recipe
-      regard train recipes/vectors/reviews.toml from film reviews, which are fetched once
+      regard train recipes/vectors/reviews.toml from movie reviews, which are downloaded once
 
     \b
     Examples:
-      regard vectors neighbours runs/reviews good terrible
+      regard vectors neighbors runs/reviews good terrible
       regard vectors analogy glove.6B.50d.txt "king - man + woman"
       regard vectors map runs/reviews good bad great awful actor actress -o map.svg
     """
 
 
-def sourced(function: F) -> F:
-    """Give a command SOURCE, --side and --words: where the vectors are.
-
-    >>> sorted(param.name for param in sourced(click.command()(lambda source, side, words: None)).params)
-    ['side', 'source', 'words']
-    """
-    words = click.option("--words", type=click.IntRange(1), help="Only so many words, from the top of the table.")
-    told = "Of a model with two vocabularies: which.  [default: source]"
-    side = click.option("--side", type=click.Choice(["source", "target"]), help=told)
-    return click.argument("source", type=click.Path(path_type=Path))(side(words(function)))
+def source_arguments(function: F) -> F:
+    """Add SOURCE, --side and --words to a command: where the vectors are."""
+    words = click.option("--words", type=click.IntRange(1), help="Use only the first words of the table.")
+    help_text = "Which vocabulary of a model that has two.  [default: source]"
+    side = click.option("--side", type=click.Choice(["source", "target"]), help=help_text)
+    return click.argument("source", type=PATH)(side(words(function)))
 
 
 @vectors.command()
-@sourced
+@source_arguments
 @click.argument("word", nargs=-1, required=True)
-@click.option("-n", "--count", type=click.IntRange(1), default=10, show_default=True, help="Neighbours of each word.")
+@click.option("-n", "--count", type=click.IntRange(1), default=10, show_default=True, help="Neighbors per word.")
 @json_option
-@polite()
-def neighbours(
-    source: Path, side: str | None, words: int | None, word: tuple[str, ...], count: int, as_json: bool
-) -> None:
-    """The words that point most nearly the same way, with the cosine of the angle.
+def neighbors(source: Path, word: tuple[str, ...], count: int, as_json: bool, **part: Any) -> None:
+    """The nearest words by cosine similarity.
 
     \b
     Examples:
-      regard vectors neighbours glove.6B.50d.txt frog
-      regard vectors neighbours runs/demo étudiant --side source -n 5
+      regard vectors neighbors glove.6B.50d.txt frog
+      regard vectors neighbors runs/demo étudiant --side source -n 5
     """
-    table = opened(source, side, words)
-    found = {asked: table.neighbours(asked, count) for asked in word}
+    table = load_table(source, **part)
+    found = {query: table.neighbors(query, count) for query in word}
     if as_json:
-        print_json({asked: [near._asdict() for near in some] for asked, some in found.items()})
+        print_json({query: [near._asdict() for near in nearest] for query, nearest in found.items()})
         return
-    for asked, some in found.items():
-        listed(asked, some, alone=len(found) == 1)
+    for query, nearest in found.items():
+        print_neighbors(query, nearest, only=len(found) == 1)
 
 
 @vectors.command(context_settings={"ignore_unknown_options": True})
-@sourced
+@source_arguments
 @click.argument("sum_of_words", nargs=-1, metavar='"A - B + C"')
-@click.option("--questions", type=click.Path(path_type=Path), help="A file of questions: four words a line.")
-@click.option("-n", "--count", type=click.IntRange(1), help="Words nearest to the sum.  [default: 5]")
+@click.option("--questions", type=PATH, help="File of questions: four words per line.")
+@click.option("-n", "--count", type=click.IntRange(1), help="Number of answers.  [default: 5]")
 @json_option
-@polite()
 def analogy(
-    source: Path,
-    side: str | None,
-    words: int | None,
-    sum_of_words: tuple[str, ...],
-    questions: Path | None,
-    count: int | None,
-    as_json: bool,
+    source: Path, sum_of_words: tuple[str, ...], questions: Path | None, count: int | None, as_json: bool, **part: Any
 ) -> None:
-    """The words nearest to a sum of words; or the share of a file's questions that is answered right.
+    """The words nearest to a sum of words, or the accuracy on a file of analogy questions.
 
-    Vectors are brought to length 1 first, and the words of the sum are no answers to it. A question "boy girl king
-    queen" asks for girl - boy + king; a line such as ": family" begins a section.
+    Vectors are normalized first, and the words of the sum are excluded from the answers. A question "boy girl king
+    queen" asks for girl - boy + king; a line such as ": family" starts a section.
 
     \b
     Examples:
@@ -119,66 +104,55 @@ def analogy(
     if bool(sum_of_words) == (questions is not None):
         raise ConfigError('give either a sum such as "king - man + woman", or --questions')
     if questions is not None and count is not None:
-        raise ConfigError("-n: of questions, the one nearest word is the answer; leave it out")
-    table = opened(source, side, words)
+        raise ConfigError("-n: the answer to a question is the one nearest word; leave -n out")
+    table = load_table(source, **part)
     if questions is not None:
-        _examine(table, questions, as_json)
+        _answer_questions(table, questions, as_json)
         return
-    asked = " ".join(sum_of_words)
-    found = table.calculate(asked, count or 5)
-    print_json({asked: [near._asdict() for near in found]}) if as_json else listed(asked, found, alone=True)
+    query = " ".join(sum_of_words)
+    found = table.analogy(query, count or 5)
+    print_json({query: [near._asdict() for near in found]}) if as_json else print_neighbors(query, found, only=True)
 
 
 @vectors.command("map")
-@sourced
+@source_arguments
 @click.argument("word", nargs=-1)
-@click.option("--near", type=click.IntRange(1), help="Put so many neighbours of each word on the map too.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="A file: .svg, .png or .json.")
+@click.option("--near", type=click.IntRange(1), help="Also draw this many neighbors of each word.")
+@click.option("-o", "--output", type=PATH, help="File to write: .svg, .png or .json.")
 @json_option
-@polite()
-def drawn(
-    source: Path,
-    side: str | None,
-    words: int | None,
-    word: tuple[str, ...],
-    near: int | None,
-    output: Path | None,
-    as_json: bool,
+def draw_map(
+    source: Path, word: tuple[str, ...], near: int | None, output: Path | None, as_json: bool, **part: Any
 ) -> None:
-    """Words on a plane, seen from where they differ most: the two principal components of their vectors.
+    """Draw words in two dimensions: the first two principal components (PCA) of their vectors.
 
-    Without words, the first forty that the table has.
+    Without words, the first forty of the table are drawn.
 
     \b
     Examples:
       regard vectors map runs/reviews good great bad awful actor actress man woman
       regard vectors map glove.6B.50d.txt france physics swimming --near 8 -o map.svg
     """
-    if output is not None and output.suffix not in PICTURES:
-        raise ConfigError(f"-o {output}: expected a name that ends in {', '.join(PICTURES)}")
+    if output is not None and output.suffix not in VIEW_FORMATS:
+        raise ConfigError(f"-o {output}: expected a name that ends in {', '.join(VIEW_FORMATS)}")
     if near and not word:
-        raise ConfigError("--near: name the words whose neighbours are to be drawn")
-    table = opened(source, side, words)
-    around = [found.word for asked in word for found in table.neighbours(asked, near)] if near else []
-    found = table.map([*word, *around])
+        raise ConfigError("--near: name the words whose neighbors are to be drawn")
     from regard.look.wordmap import WordMapView
 
-    show(
-        WordMapView(f"{len(found.words)} words of {source.name}", found.words, found.points, found.shares),
-        output,
-        as_json,
-    )
+    table = load_table(source, **part)
+    nearest = [found.word for query in word for found in table.neighbors(query, near)] if near else []
+    found = table.pca_map([*word, *nearest])
+    title = f"{len(found.words)} words of {source.name}"
+    show_view(WordMapView(title, found.words, found.points, found.explained_variance), output, as_json)
 
 
 @vectors.command()
-@sourced
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="A file.  [default: stdout]")
-@polite()
+@source_arguments
+@click.option("-o", "--output", type=PATH, help="File to write.  [default: stdout]")
 def write(source: Path, side: str | None, words: int | None, output: Path | None) -> None:
-    """Write vectors as word2vec does, for other programs and for vectors.path of a recipe.
+    """Write vectors in the text format of word2vec, for other programs and for vectors.path of a recipe.
 
-    How many words there are and how wide they are, then a word and its numbers a line. A blank inside of a word, or in
-    front of a piece that begins one, is written as ␣.
+    The first line has the number of words and their dimension, then a word and its numbers per line. A space inside of
+    a word, or in front of a subword that starts one, is written as ␣.
 
     \b
     Examples:
@@ -186,33 +160,28 @@ def write(source: Path, side: str | None, words: int | None, output: Path | None
       regard vectors write runs/demo --side target > english.vec
     """
     if output is not None and output.suffix == ".gz":
-        raise ConfigError(f"-o {output}: what is written is plain text; leave .gz off, and pack it afterwards")
-    table = opened(source, side, words)
+        raise ConfigError(f"-o {output}: the output is plain text; leave .gz off and compress it afterwards")
+    table = load_table(source, side, words)
     if output is None:
-        _pour(table, sys.stdout, "stdout")
+        _write_table(table, sys.stdout, "stdout")
         return
-    with opened_output(output, source) as file:
-        _pour(table, emptied(file), str(output))
+    with open_output(output, source) as file:
+        _write_table(table, truncate(file), str(output))
     click.echo(str(output))
 
 
-def _pour(table: WordTable, file: TextIO, name: str) -> None:
-    try:
-        with WholeLines(file, name) as out, Stages(Console.of_verb()) as stages:
-            lines, written = table.lines(), 0
-            while some := list(islice(lines, 1000)):
-                out.write(some)
-                written += len(some)
-                stages("writing", written, len(table) + 1)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OutputError(f"{name}: cannot be written ({error.strerror})") from None
+def _write_table(table: WordTable, file: TextIO, name: str) -> None:
+    with write_errors(name), LineWriter(file, name) as out, StageProgress(Console.of_verb()) as stages:
+        lines, written = table.word2vec_lines(), 0
+        while chunk := list(islice(lines, 1000)):
+            out.write(chunk)
+            written += len(chunk)
+            stages("writing", written, len(table) + 1)
 
 
-def opened(source: Path, side: str | None, words: int | None) -> WordTable:
-    """The table of a run, or of a file of vectors."""
-    from regard.text.word_table import WordTable, read_table
+def load_table(source: Path, side: str | None, words: int | None) -> WordTable:
+    """The word vectors of a run or of a file."""
+    from regard.tasks.vectors.word_table import WordTable, read_word_table
 
     if not source.is_dir():
         from regard.data.lines import read_lines
@@ -220,16 +189,16 @@ def opened(source: Path, side: str | None, words: int | None) -> WordTable:
         if side is not None:
             raise ConfigError(f"--side: {source} is a file, and has one table")
         total = 0 if source.suffix == ".gz" or not source.is_file() else source.stat().st_size
-        with Stages(Console.of_verb()) as stages:
-            return read_table(_counted(read_lines(source), total, stages), source, words)
-    from regard.tasks.vectors.embeddings import embeddings
+        with StageProgress(Console.of_verb()) as stages:
+            return read_word_table(_with_progress(read_lines(source), total, stages), source, words)
+    from regard.tasks.vectors.predict import embedding_table
 
-    table = embeddings(load(source), side)
-    return table if words is None else WordTable(table.words[:words], table.numbers[:words])
+    table = embedding_table(load_model(source), side)
+    return table if words is None else WordTable(table.words[:words], table.vectors[:words])
 
 
-def _counted(lines: Iterator[str], total: int, stages: Stages) -> Iterator[str]:
-    """The lines, and how many characters of a file of `total` bytes were read; 0: nobody knows how long it is."""
+def _with_progress(lines: Iterator[str], total: int, stages: StageProgress) -> Iterator[str]:
+    """The lines of a file of `total` bytes (0: unknown), with progress."""
     done = 0
     for number, line in enumerate(lines):
         done += len(line) + 1
@@ -238,30 +207,32 @@ def _counted(lines: Iterator[str], total: int, stages: Stages) -> Iterator[str]:
         yield line
 
 
-def listed(asked: str, found: Sequence[Near], alone: bool) -> None:
-    """Neighbours for people: one a line, or of each of several words in one line."""
-    from regard.look.tokens import cut, visible
+def print_neighbors(query: str, found: Sequence[Neighbor], only: bool) -> None:
+    """Print neighbors: one per line, or all on one line if there are several queries."""
+    from regard.look.tokens import make_visible, truncate
 
-    names = [cut(visible(near.word), LONGEST) for near in found]
-    if not alone:
-        click.echo(f"{cut(visible(asked), LONGEST)}: {', '.join(names)}")
+    names = [truncate(make_visible(near.word), WORD_WIDTH) for near in found]
+    if not only:
+        click.echo(f"{truncate(make_visible(query), WORD_WIDTH)}: {', '.join(names)}")
         return
     for near, name in zip(found, names, strict=True):
         click.echo(f"{near.cosine:7.4f}  {name}")
 
 
-def _examine(table: WordTable, questions: Path, as_json: bool) -> None:
+def _answer_questions(table: WordTable, questions: Path, as_json: bool) -> None:
     from regard.data.lines import read_lines
-    from regard.metrics.analogies import ask, read_questions
+    from regard.metrics.analogies import answer_questions, read_questions
 
-    asked = read_questions(read_lines(questions), questions)
-    with Stages(Console.of_verb()) as stages:
-        found = ask(asked, table.find, lambda q: table.answers(q, lambda done: stages("answering", done, len(q))))
+    tasks = read_questions(read_lines(questions), questions)
+    with StageProgress(Console.of_verb()) as stages:
+        found = answer_questions(
+            tasks, table.find, lambda q: table.solve_analogies(q, lambda done: stages("answering", done, len(q)))
+        )
     score = found.score()
     if as_json:
         sections = {name: {"right": right, "asked": count} for name, (right, count) in found.sections().items()}
         plain = {"value": score.value, "low": score.low, "high": score.high, "n": score.n, "signature": score.signature}
-        print_json({"analogies": plain, "sections": sections, "unknown": found.asked - score.n})
+        print_json({"analogies": plain, "sections": sections, "unknown": found.total - score.n})
         return
-    click.echo("\n".join(found.told()))
+    click.echo("\n".join(found.summary_lines()))
     click.echo(f"{score.value:.1f} % of {score.n:,} questions right (95 %: {score.low:.1f} to {score.high:.1f})")

@@ -1,7 +1,11 @@
-"""Comparing models: a family trained on the same data with the same budget, one table, one picture, one sentence."""
+"""Comparing models: train several on the same data and budget, and compare runs in a table or side by side."""
 
-from regard.compare.recipe import Comparison, Member
-from regard.compare.side_by_side import Beside, side_by_side
-from regard.compare.table import Row, Table, lined_up
+from regard.compare.recipe import Comparison, FamilyMember
+from regard.compare.side_by_side import ModelAnswer, side_by_side
+from regard.compare.table import ComparisonRow, ComparisonTable, compare_runs
+from regard.compare.train import train_family
 
-__all__ = ["Beside", "Comparison", "Member", "Row", "Table", "lined_up", "side_by_side"]
+__all__ = [
+    "Comparison", "ComparisonRow", "ComparisonTable", "FamilyMember", "ModelAnswer", "compare_runs", "side_by_side",
+    "train_family",
+]  # fmt: skip

@@ -1,46 +1,40 @@
-"""The picture that made attention famous: how good translations are, against how long the sentence was."""
+"""BLEU by source length: the plot that made attention famous (Bahdanau et al. 2015, figure 2)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from regard import metrics
-from regard.look.chart import Curve, Linear
-from regard.look.curves import CurvesView
-from regard.tasks import Answer
+from regard.look.chart import Curve, LinearAxis, LineChart
+from regard.tasks import ScoredExample
 
 STEP = 5
-"""words of a sentence more, and it is one bin further"""
-FEWEST = 20
-"""sentences of a bin; with fewer, neighbours are taken together"""
+"""width of a bin, in words"""
+MIN_SENTENCES = 20
+"""sentences per bin; smaller bins are merged with a neighbor"""
 
 
-def by_length(answers: Mapping[str, Sequence[Answer]], lowercase: bool = False) -> CurvesView | None:
-    """BLEU against the words of the source, one curve a model; None if there are no sentences.
-
-    >>> said = [Answer("a b c", "x y z w", "x y z w"), Answer("a b c d e f g", "x y z w", "x y z v")] * 20
-    >>> by_length({"gru": said}).curves[0].x
-    (3.0, 7.0)
-    """
-    curves = tuple(_curve(name, said, lowercase) for name, said in answers.items() if said)
+def bleu_by_length(examples: Mapping[str, Sequence[ScoredExample]], lowercase: bool = False) -> LineChart | None:
+    """BLEU against the number of source words, one curve per model; None if there are no sentences."""
+    curves = tuple(_curve(name, own, lowercase) for name, own in examples.items() if own)
     title = "BLEU by the length of the source"
-    return CurvesView(title, Linear("source words"), Linear("BLEU"), curves) if curves else None
+    return LineChart(title, LinearAxis("source words"), LinearAxis("BLEU"), curves) if curves else None
 
 
-def _curve(name: str, answers: Sequence[Answer], lowercase: bool) -> Curve:
+def _curve(name: str, examples: Sequence[ScoredExample], lowercase: bool) -> Curve:
     words, found = [], []
-    for rows in binned([len(answer.source.split()) for answer in answers]):
-        chosen = [answers[row] for row in rows]
-        found.append(metrics.bleu([a.output for a in chosen], [a.reference for a in chosen], lowercase=lowercase))
-        words.append(round(sum(len(a.source.split()) for a in chosen) / len(chosen), 2))
+    for rows in bin_by_length([len(example.source.split()) for example in examples]):
+        binned = [examples[row] for row in rows]
+        found.append(metrics.bleu([e.output for e in binned], [e.reference for e in binned], lowercase=lowercase))
+        words.append(round(sum(len(e.source.split()) for e in binned) / len(binned), 2))
     bounds = (tuple(one.low for one in found), tuple(one.high for one in found))
     return Curve(name, tuple(words), tuple(one.value for one in found), *bounds)
 
 
-def binned(lengths: Sequence[int], step: int = STEP, fewest: int = FEWEST) -> list[list[int]]:
-    """Rows of like length together, short ones first; a bin with too few joins the one before it.
+def bin_by_length(lengths: Sequence[int], step: int = STEP, min_rows: int = MIN_SENTENCES) -> list[list[int]]:
+    """Row numbers binned by length, shortest first; a bin with too few rows is merged with the one before it.
 
-    >>> binned([3, 12, 4, 11, 40], step=10, fewest=2)
+    >>> bin_by_length([3, 12, 4, 11, 40], step=10, min_rows=2)
     [[0, 2], [1, 3, 4]]
     """
     bins: dict[int, list[int]] = {}
@@ -48,7 +42,7 @@ def binned(lengths: Sequence[int], step: int = STEP, fewest: int = FEWEST) -> li
         bins.setdefault(max(0, length - 1) // step, []).append(row)
     found: list[list[int]] = []
     for _, rows in sorted(bins.items()):
-        if found and (len(rows) < fewest or len(found[-1]) < fewest):
+        if found and (len(rows) < min_rows or len(found[-1]) < min_rows):
             found[-1] = found[-1] + rows
         else:
             found.append(rows)

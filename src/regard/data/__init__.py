@@ -1,17 +1,10 @@
-"""Reading text, cleaning pairs, storing ids, making batches; it knows nothing of tokenizers and tensors."""
+"""Data: text readers, tables, time series, splits, shards, batches and loaders; no tokenizers and no tensors."""
 
-from regard.data.batches import Batches, Order, Position, RowLengths, share
+from regard.data.batches import Batches, BatchPosition, Permutation, RowLengths, padding_share, rank_share
 from regard.data.lines import read_lines
-from regard.data.shards import Lengths, Shards, ShardWriter
+from regard.data.shards import ColumnKind, ColumnLengths, Shards, ShardWriter
 
 __all__ = [
-    "Batches",
-    "Lengths",
-    "Order",
-    "Position",
-    "RowLengths",
-    "ShardWriter",
-    "Shards",
-    "read_lines",
-    "share",
-]
+    "BatchPosition", "Batches", "ColumnKind", "ColumnLengths", "Permutation", "RowLengths", "ShardWriter", "Shards",
+    "padding_share", "rank_share", "read_lines",
+]  # fmt: skip

@@ -1,57 +1,50 @@
-"""The one line reader: every text file of the package is read here, so every part counts the same lines."""
+"""Line reader of all text files, so that every part of the package counts the same lines."""
 
 from __future__ import annotations
 
 import gzip
+import json
 import re
+import unicodedata
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from regard.errors import DataError, InputError
 
 BLOCK = 1 << 20
 """Bytes read at once."""
 LONGEST = 1 << 28
-"""Bytes of the longest line that is taken for text: memory stays bounded whatever is read."""
+"""Most bytes of a line, so that memory stays bounded whatever file is read."""
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    r"""The lines of a UTF-8 text file (`.gz`: unpacked on the way), without their ends, one after the other.
+    r"""The lines of a UTF-8 text file (`.gz` is decompressed), without line ends.
 
     Only "\n" ends a line; one "\r" before it belongs to the end. A byte order mark at the start is skipped.
-    A file may end without "\n", and a "\n" at the very end begins no further line. Nothing else is changed.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "two.txt")
-    ...     _ = file.write_bytes("un café\r\nto\u2028gether".encode())
-    ...     list(read_lines(file))
-    ['un café', 'to\u2028gether']
+    A file may end without "\n"; a "\n" at the end begins no further line. Nothing else is changed.
     """
     number = 1
-    for block in _whole_lines(Path(path)):
-        for line in lines_of(block, path, number):
+    for block in _line_blocks(Path(path)):
+        for line in decode_lines(block, path, number):
             yield line
             number += 1
 
 
-def lines_of(block: bytes, name: str | Path, number: int = 1) -> Iterator[str]:
-    r"""The lines of a block of bytes that begins and ends with a line; `name` and `number` of the first, for messages.
-
-    >>> list(lines_of(b"un\r\ndeux", "stdin"))
-    ['un', 'deux']
-    """
-    text = None if b"\0" in block else _text(block)
+def decode_lines(block: bytes, name: str | Path, number: int = 1) -> Iterator[str]:
+    r"""The lines of a block of complete lines; `name`, and `number` of the first line, are for messages."""
+    text = None if b"\0" in block else _decode(block)
     if text is None:
-        return _until_the_fault(name, number, block)
-    return iter(_ends_removed(text).split("\n"))
+        return _lines_until_error(name, number, block)
+    # "\r" is rare: one search spares the copy
+    text = text.replace("\r\n", "\n").removesuffix("\r") if "\r" in text else text
+    return iter(text.split("\n"))
 
 
-def _whole_lines(path: Path) -> Iterator[bytes]:
-    """Blocks that begin and end with a line; the last "\\n" of each is cut off."""
-    with _opened(path) as file:
+def _line_blocks(path: Path) -> Iterator[bytes]:
+    """Blocks of complete lines, without the last "\\n"."""
+    with _open(path) as file:
         parts: list[bytes] = []  # of a line longer than a block: joined once, so that a long line is not quadratic
         for block in _blocks(path, file):
             cut = block.rfind(b"\n")
@@ -59,7 +52,7 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
                 parts.append(block)
                 if sum(map(len, parts)) > LONGEST:
                     raise DataError(
-                        f"{path}: a line is longer than {LONGEST >> 20} MB; expected a text file with one text a line"
+                        f"{path}: a line is longer than {LONGEST >> 20} MB; expected a text file with one text per line"
                     )
                 continue
             yield b"".join([*parts, block[:cut]])
@@ -69,7 +62,7 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
             yield rest
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open(path: Path) -> BinaryIO:
     try:
         if path.suffix == ".gz":
             return cast(BinaryIO, gzip.open(path, "rb"))
@@ -93,25 +86,20 @@ def _blocks(path: Path, file: BinaryIO) -> Iterator[bytes]:
             yield block
             block = file.read(BLOCK)
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise DataError(f"{path} is not a whole gzip file; fetch it again, or name it without .gz") from None
+        raise DataError(f"{path} is not a complete gzip file; download it again, or name it without .gz") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def _text(block: bytes) -> str | None:
+def _decode(block: bytes) -> str | None:
     try:
         return block.decode("utf-8")
     except UnicodeDecodeError:
         return None
 
 
-def _ends_removed(text: str) -> str:
-    # "\r" is rare: one search spares the copy
-    return text.replace("\r\n", "\n").removesuffix("\r") if "\r" in text else text
-
-
-def _until_the_fault(path: str | Path, number: int, block: bytes) -> Iterator[str]:
-    """The lines before the bad one, then the error that names it."""
+def _lines_until_error(path: str | Path, number: int, block: bytes) -> Iterator[str]:
+    """The lines before the invalid one, then the error that names it."""
     for i, line in enumerate(block.split(b"\n"), number):
         if b"\0" in line:
             raise DataError(
@@ -124,3 +112,50 @@ def _until_the_fault(path: str | Path, number: int, block: bytes) -> Iterator[st
                 f"{path}, line {i}: byte {error.start + 1} (0x{line[error.start]:02x}) is not UTF-8; "
                 f"convert the file, for example with: iconv -f LATIN1 -t UTF-8"
             ) from None
+
+
+def read_json_lines(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The JSON object on each line of a file, with its location for messages."""
+    where = ""
+    for number, line in enumerate(read_lines(path), 1):
+        where = f"{path}, line {number}"
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            entry = None
+        if not isinstance(entry, dict):
+            raise DataError(f'{where}: expected a JSON object, found "{_shorten(line)}"')
+        yield where, entry
+    if not where:
+        raise DataError(f"{path} is empty; expected one JSON object per line")
+
+
+def json_text(entry: Mapping[str, Any], key: str, where: str, or_number: bool = False) -> str:
+    """The text under a key of a JSON object; with `or_number`, an integer or a boolean is a text too."""
+    if key not in entry:
+        keys = ", ".join(f'"{found}"' for found in entry) or "none"
+        raise DataError(f'{where}: there is no key "{key}" (keys: {_shorten(keys)})')
+    text = json.dumps(entry[key]) if or_number and isinstance(entry[key], int) else entry[key]
+    if not isinstance(text, str):
+        expected = "a text or a whole number" if or_number else "a text"
+        raise DataError(f'{where}: expected {expected} under "{key}", found {_shorten(json.dumps(text))}')
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:  # half of a surrogate pair in \u escapes: no tokenizer accepts it
+        half = f"\\u{ord(text[error.start]):04x}"
+        raise DataError(f'{where}: the text under "{key}" has half a character, {half}') from None
+    return text
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+_BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Bidirectional overrides and isolates, which change how following text is displayed."""
+
+
+def printable(text: str) -> str:
+    """A text as one printable line: control characters become spaces, bidirectional overrides are removed."""
+    characters = (" " if unicodedata.category(c) in ("Cc", "Zl", "Zp") else c for c in text if c not in _BIDI_CONTROLS)
+    return "".join(characters)

@@ -1,8 +1,8 @@
-"""Rows of ids on the disk, mapped into memory: the pages belong to the files, however large they are.
+"""Shards: rows of ids, float32 numbers and texts in memory-mapped files, so that data may be larger than memory.
 
-A folder holds, for every column, `NAME.ids` (all ids one after the other) and `NAME.offsets` (where each row begins,
-and at the end where the last one ends), and `manifest.json` with the sizes and SHA-256 of them all. It is written
-beside its place and renamed when complete, so a folder with this name is always a whole one.
+A folder holds, for each column, its values one row after the other (`NAME.ids`, `NAME.float32` or `NAME.text`), the
+offsets of its rows (`NAME.offsets`, one more than there are rows), and `manifest.json` with the sizes and SHA-256 of
+all files. It is written beside its place and renamed when complete, so a folder with this name is always complete.
 """
 
 from __future__ import annotations
@@ -18,58 +18,67 @@ from hashlib import file_digest, sha256
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from regard.errors import DataError, InputError, OutputError
+from regard.files import fsync_folder, write_file
 
-FORMAT = 1
+FORMAT = 2
+"""Format of the files; data of another format is prepared again. 2: columns have kinds."""
 MANIFEST = "manifest.json"
-Row = tuple[Sequence[int], ...]
-"""One sequence of ids a column."""
+ColumnKind = int | Literal["float32", "text"]
+"""Kind of a column: a vocabulary size for ids, "float32" for numbers, "text" for strings (stored as UTF-8)."""
+Arrays = Mapping[str, np.ndarray]
+Row = Sequence[Sequence[int] | Sequence[float] | np.ndarray | str]
+"""One value per column: a sequence of ids or numbers, or a text."""
 
 
 class ShardWriter:
-    """Writes rows of ids into a folder, which appears when it is complete.
+    """Writes rows into a folder, which appears when it is complete.
 
-    `columns` names them, each with the size of its vocabulary: ids take 2 bytes if they fit, else 4.
+    `columns` maps names to kinds. Ids take 2 bytes if the vocabulary fits, else 4.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as home:
-    ...     with ShardWriter(Path(home, "train"), {"source": 100, "target": 100}) as writer:
-    ...         writer.append([([5, 6], [7]), ([8], [])])
+    ...     with ShardWriter(Path(home, "train"), {"ids": 100, "values": "float32", "text": "text"}) as writer:
+    ...         writer.append([([5, 6], [0.5], "été"), ([8], [], "")])
     ...     shards = Shards.open(Path(home, "train"))
     ...     len(shards), shards.row(0)
-    (2, (array([5, 6], dtype=uint16), array([7], dtype=uint16)))
+    (2, (array([5, 6], dtype=uint16), array([0.5], dtype=float32), 'été'))
     """
 
-    def __init__(self, folder: str | Path, columns: Mapping[str, int], about: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, folder: str | Path, columns: Mapping[str, ColumnKind], metadata: Mapping[str, Any] | None = None
+    ) -> None:
         self.folder = Path(folder)
-        self._about = json.loads(json.dumps(dict(about or {})))
+        self._metadata = json.loads(json.dumps(dict(metadata or {})))
         self._rows = 0
-        with _writing(self.folder):
-            self._part, self._lock = _claim(self.folder)
-            self._columns = [_ColumnWriter(self._part, name, size) for name, size in columns.items()]
+        with _write_errors(self.folder):
+            self._part, self._lock = _create_part(self.folder)
+            self._columns = [_ColumnWriter(self._part, name, column) for name, column in columns.items()]
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Add rows; each has one sequence of ids a column."""
-        with _writing(self.folder):
-            for column, sequences in zip(self._columns, zip(*rows, strict=True), strict=bool(rows)):
-                column.append(sequences)
+        """Add rows; each has one value per column."""
+        with _write_errors(self.folder):
+            for column, values in zip(self._columns, zip(*rows, strict=True), strict=bool(rows)):
+                column.append(values)
         self._rows += len(rows)
 
     def close(self) -> None:
-        """Complete the folder and put it in its place; what was there before is gone then."""
-        with _writing(self.folder):
+        """Complete the folder and put it in its place, instead of an older one."""
+        with _write_errors(self.folder):
             columns = {column.name: column.close() for column in self._columns}
-            manifest = {"format": FORMAT, "rows": self._rows, "columns": columns, "about": self._about}
-            _write_synced(self._part / MANIFEST, json.dumps({**manifest, "sha256": _seal(manifest)}, indent=2))
-            _replace(self._part, self.folder)
+            manifest = {"format": FORMAT, "rows": self._rows, "columns": columns, "metadata": self._metadata}
+            text = json.dumps({**manifest, "sha256": _manifest_sha256(manifest)}, indent=2)
+            write_file(self._part / MANIFEST, [text.encode()])
+            fsync_folder(self._part)
+            _replace_folder(self._part, self.folder)
         os.close(self._lock)
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Remove what was written so far."""
         for column in self._columns:
             column.discard()
         shutil.rmtree(self._part, ignore_errors=True)
@@ -90,43 +99,53 @@ class ShardWriter:
 
 
 class _ColumnWriter:
-    """The two files of a column, as they grow."""
+    """Writes the two files of a column."""
 
-    def __init__(self, folder: Path, name: str, vocabulary: int) -> None:
+    def __init__(self, folder: Path, name: str, column: ColumnKind) -> None:
         self.name = name
-        self._vocabulary = vocabulary
-        self._dtype = np.dtype("<u2" if vocabulary <= 1 << 16 else "<u4")
+        self._vocabulary = column if isinstance(column, int) else None
+        self._kind = "ids" if isinstance(column, int) else column
+        small = self._vocabulary is not None and self._vocabulary <= 1 << 16
+        self._dtype = np.dtype({"ids": "<u2" if small else "<u4", "float32": "<f4", "text": "u1"}[self._kind])
         self._end = 0
-        self._files = {part: (folder / f"{name}.{part}").open("wb") for part in ("ids", "offsets")}
+        self._files = {part: (folder / f"{name}.{part}").open("wb") for part in (self._kind, "offsets")}
         self._hashes = {part: sha256() for part in self._files}
         self._write("offsets", np.zeros(1, "<i8"))
 
-    def append(self, sequences: Sequence[Sequence[int]]) -> None:
-        lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
-        ids = np.fromiter(chain.from_iterable(sequences), np.int64, int(lengths.sum()))
+    def append(self, rows: Sequence[Any]) -> None:
+        encoded = [text.encode() for text in rows] if self._kind == "text" else rows
+        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+        self._write(self._kind, self._flat(encoded, int(lengths.sum())))
+        self._write("offsets", (self._end + lengths.cumsum()).astype("<i8"))
+        self._end += int(lengths.sum())
+
+    def _flat(self, rows: Sequence[Any], total: int) -> np.ndarray:
+        if self._kind == "text":
+            return np.frombuffer(b"".join(rows), np.uint8)
+        if self._kind == "float32":
+            return np.concatenate([np.zeros(0, self._dtype), *(np.asarray(row, self._dtype) for row in rows)])
+        ids = np.fromiter(chain.from_iterable(rows), np.int64, total)
         if len(ids) and not (ids.min() >= 0 and ids.max() < self._vocabulary):
             wrong = int(ids.max() if ids.min() >= 0 else ids.min())
             raise DataError(
                 f'column "{self.name}": the id {wrong} is outside its vocabulary of {self._vocabulary}; '
                 f"was the text encoded with another tokenizer?"
             )
-        self._write("ids", ids.astype(self._dtype))
-        self._write("offsets", (self._end + lengths.cumsum()).astype("<i8"))
-        self._end += len(ids)
+        return ids.astype(self._dtype)
 
     def close(self) -> dict[str, Any]:
-        """What the manifest says about the column."""
+        """Flush the files to disk; the column's entry of the manifest."""
         sizes = {}
         for part, file in self._files.items():
             file.flush()
             os.fsync(file.fileno())
             sizes[part] = {"bytes": file.tell(), "sha256": self._hashes[part].hexdigest()}
             file.close()
-        return {"vocabulary": self._vocabulary, "dtype": self._dtype.name, **sizes}
+        return {"kind": self._kind, "vocabulary": self._vocabulary, "dtype": self._dtype.name, **sizes}
 
     def discard(self) -> None:
         for file in self._files.values():
-            with suppress(OSError):  # what is still in its buffer may not fit on the disk
+            with suppress(OSError):  # its buffer may not fit on the disk
                 file.close()
 
     def _write(self, part: str, values: np.ndarray) -> None:
@@ -134,12 +153,8 @@ class _ColumnWriter:
         self._hashes[part].update(values.data)
 
 
-class Lengths:
-    """The lengths of a column's rows, worked out for the rows that are asked for.
-
-    >>> Lengths(np.array([0, 2, 2, 7]))[np.array([0, 2])]
-    array([2, 5])
-    """
+class ColumnLengths:
+    """Lengths of a column's rows, computed for the rows that are indexed."""
 
     def __init__(self, offsets: np.ndarray) -> None:
         self._offsets = offsets
@@ -152,61 +167,57 @@ class Lengths:
 
 
 class Shards:
-    """Rows of ids read from the disk as they are asked for.
+    """Rows of a folder that ShardWriter wrote, read from memory-mapped files."""
 
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as home:
-    ...     with ShardWriter(Path(home, "train"), {"text": 100}) as writer:
-    ...         writer.append([([5, 6],), ([7],), ([8, 9, 9],)])
-    ...     shards = Shards.open(Path(home, "train"))
-    ...     shards.lengths("text")[np.array([0, 1, 2])], shards.take(np.array([1]), "text")
-    (array([2, 1, 3]), [array([7], dtype=uint16)])
-    """
-
-    def __init__(
-        self, ids: Mapping[str, np.ndarray], offsets: Mapping[str, np.ndarray], about: Mapping[str, Any]
-    ) -> None:
-        self.columns = tuple(ids)
-        self.about = about
-        self._ids = ids
-        self._offsets = offsets
+    def __init__(self, values: Arrays, offsets: Arrays, kinds: Mapping[str, str], metadata: Mapping[str, Any]) -> None:
+        self.columns, self.metadata = tuple(values), metadata
+        self._values, self._offsets, self._kinds = values, offsets, kinds
 
     @classmethod
     def open(cls, folder: str | Path) -> Shards:
-        """Map the files of a folder, after comparing them with the manifest byte for byte."""
+        """Map the files of a folder into memory, after verifying their SHA-256."""
         folder = Path(folder)
-        manifest = _manifest(folder)
-        ids, offsets = {}, {}
+        manifest = _read_manifest(folder)
+        values, offsets, kinds = {}, {}, {}
         for name, column in manifest["columns"].items():
-            ids[name] = _mapped(folder / f"{name}.ids", np.dtype(column["dtype"]).newbyteorder("<"), column["ids"])
-            offsets[name] = _mapped(folder / f"{name}.offsets", np.dtype("<i8"), column["offsets"])
-        return cls(ids, offsets, manifest["about"])
+            kind = kinds[name] = column["kind"]
+            dtype = np.dtype(column["dtype"]).newbyteorder("<")
+            values[name] = _map_file(folder / f"{name}.{kind}", dtype, column[kind])
+            offsets[name] = _map_file(folder / f"{name}.offsets", np.dtype("<i8"), column["offsets"])
+        return cls(values, offsets, kinds, manifest["metadata"])
 
     def __len__(self) -> int:
         return len(self._offsets[self.columns[0]]) - 1
 
-    def row(self, i: int) -> tuple[np.ndarray, ...]:
-        """The ids of row `i`, one read-only array a column."""
+    def row(self, i: int) -> tuple[Any, ...]:
+        """The values of row `i`, one per column."""
         return tuple(self.take(np.array([i]), column)[0] for column in self.columns)
 
-    def lengths(self, column: str) -> Lengths:
-        """How many ids the rows have."""
-        return Lengths(self._offsets[column])
+    def lengths(self, column: str) -> ColumnLengths:
+        """Lengths of the rows: ids, numbers, or bytes of a text."""
+        return ColumnLengths(self._offsets[column])
+
+    def length_statistics(self, column: str) -> dict[str, float]:
+        """Tokens of a column: their total, and the mean, 99th percentile and maximum per row."""
+        found = self.lengths(column)[np.arange(len(self))]
+        mean, late, most = float(found.mean()), int(np.quantile(found, 0.99)), int(found.max())
+        return {"tokens": int(found.sum()), "mean": round(mean, 2), "p99": late, "most": most}
 
     def flat(self, column: str) -> np.ndarray:
-        """All ids of a column, one row after the other, as a read-only view of the file."""
-        return self._ids[column]
+        """All values of a column, one row after the other, as a read-only view of the file."""
+        return self._values[column]
 
-    def take(self, rows: np.ndarray, column: str) -> list[np.ndarray]:
-        """The ids of many rows, as read-only views of the file."""
-        ids, offsets = self._ids[column], self._offsets[column]
+    def take(self, rows: np.ndarray, column: str) -> list[Any]:
+        """The values of many rows: read-only views of the file, or str where the column holds texts."""
+        values, offsets = self._values[column], self._offsets[column]
         if len(rows) and rows.min() < 0:
             raise IndexError(f"row {rows.min()}: rows count from 0")
-        return [ids[start:end] for start, end in zip(offsets[rows].tolist(), offsets[rows + 1].tolist())]
+        found = [values[start:end] for start, end in zip(offsets[rows].tolist(), offsets[rows + 1].tolist())]
+        return [row.tobytes().decode() for row in found] if self._kinds[column] == "text" else found
 
 
-def _claim(folder: Path) -> tuple[Path, int]:
-    """An empty folder beside `folder`, locked; what a dead process left there is swept."""
+def _create_part(folder: Path) -> tuple[Path, int]:
+    """An empty folder beside `folder`, and its lock; what a killed process left there is removed."""
     part = folder.parent / f".{folder.name}.part"
     part.parent.mkdir(parents=True, exist_ok=True)
     while True:
@@ -226,49 +237,33 @@ def _claim(folder: Path) -> tuple[Path, int]:
     return part, lock
 
 
-def _replace(part: Path, folder: Path) -> None:
+def _replace_folder(part: Path, folder: Path) -> None:
     old = folder.parent / f".{folder.name}.old"
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
         folder.rename(old)
     part.rename(folder)
-    _sync(folder.parent)
+    fsync_folder(folder.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _write_synced(path: Path, text: str) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 @contextmanager
-def _writing(folder: Path) -> Iterator[None]:
+def _write_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise OutputError(f"{folder} cannot be written: {error.strerror or error}") from None
 
 
-def _seal(manifest: Mapping[str, Any]) -> str:
+def _manifest_sha256(manifest: Mapping[str, Any]) -> str:
     return sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-        if manifest.pop("sha256") != _seal(manifest):
+        if manifest.pop("sha256") != _manifest_sha256(manifest):
             raise ValueError
     except FileNotFoundError:
         raise InputError(f"{folder} holds no prepared data: there is no {MANIFEST}; prepare the data first") from None
@@ -281,7 +276,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _mapped(path: Path, dtype: np.dtype, expected: Mapping[str, Any]) -> np.ndarray:
+def _map_file(path: Path, dtype: np.dtype, expected: Mapping[str, Any]) -> np.ndarray:
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size

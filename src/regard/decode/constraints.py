@@ -1,7 +1,7 @@
-"""Lexical constraints: words that must appear, by dynamic beam allocation (Post and Vilar 2018).
+"""Lexically constrained beam search: phrases that must appear, by dynamic beam allocation (Post and Vilar 2018).
 
-Hypotheses compete within banks, by how much of the constraints they hold; the places of the beam go round the banks,
-the fullest first, so that no constraint is put off for ever and none is forced where it costs much.
+Hypotheses compete within banks, by the number of constraint tokens they contain; the slots of the beam go round the
+banks, the fullest first, so that no constraint is put off for ever and none is forced where it costs much.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.decode.beam import Beam, Candidates, best, settle
+from regard.decode.beam import Beam, Candidates, finish_step, top_candidates
 from regard.decode.hypothesis import Choice, History
-from regard.decode.processors import allowed
+from regard.decode.processors import apply
 from regard.errors import DataError
 
 Constraints = Sequence[Sequence[int]]
-"""Sequences of ids that must appear, each as a whole; one that is given twice is met by appearing once."""
+"""Phrases (sequences of ids) that must appear; a phrase that is given twice needs to appear only once."""
 
 
-class Unmet(DataError):
-    """A source whose constraints cannot be met: which one, and why.
+class UnsatisfiableConstraint(DataError):
+    """The constraints of a source cannot be satisfied: which source, and why.
 
-    >>> str(Unmet(2, "its constraints need 9 tokens"))
+    >>> str(UnsatisfiableConstraint(2, "its constraints need 9 tokens"))
     'source 2: its constraints need 9 tokens'
     """
 
@@ -36,22 +36,22 @@ class Unmet(DataError):
 
 
 @dataclass(frozen=True)
-class Constrained:
-    """A beam whose every answer holds the constraints of its source: row s is that of the source whose number is s.
+class ConstrainedBeam:
+    """Beam search whose outputs contain the constraints of their source: row s is that of source s.
 
-    >>> strategy = Constrained.of(Beam(2), [[[5, 6]], []])
-    >>> strategy.held(torch.tensor([[4, 5, 6], [4, 4, 5]]), torch.tensor([0, 0]))
+    >>> strategy = ConstrainedBeam.from_lists(Beam(2), [[[5, 6]], []])
+    >>> strategy.match_counts(torch.tensor([[4, 5, 6], [4, 4, 5]]), torch.tensor([0, 0]))
     tensor([[2],
             [1]])
     """
 
     beam: Beam
     ids: Tensor
-    """(sources, C, K), -1 where there is nothing"""
+    """(sources, C, K), padded with -1"""
 
     @classmethod
-    def of(cls, beam: Beam, constraints: Sequence[Constraints]) -> Constrained:
-        """Constraints of each source, as lists of ids."""
+    def from_lists(cls, beam: Beam, constraints: Sequence[Constraints]) -> ConstrainedBeam:
+        """From the constraints of each source, as lists of ids."""
         C = max((len(row) for row in constraints), default=0)
         K = max((len(ids) for row in constraints for ids in row), default=0)
         filled = [[[*ids, *[-1] * (K - len(ids))] for ids in row] + [[-1] * K] * (C - len(row)) for row in constraints]
@@ -66,49 +66,49 @@ class Constrained:
         return self.beam.n_best
 
     @property
-    def coverage(self) -> float:
-        return self.beam.coverage
+    def coverage_penalty(self) -> float:
+        return self.beam.coverage_penalty
 
     def choose(self, out_NV: Tensor, history: History) -> tuple[Choice, History]:
         ids_NCK = self.ids.to(out_NV.device).index_select(0, history.owners)
         if not history.length:
             self._check(history, ids_NCK, out_NV.shape[1])
-        held_NC = held(history.tokens, ids_NCK)
+        matched_NC = matched_tokens(history.tokens, ids_NCK)
         lengths_NC = (ids_NCK >= 0).sum(-1)
-        log_NV = allowed(self.beam.rules, out_NV, history, self.beam.eos)
-        early_N = (held_NC < lengths_NC).any(1).nonzero().squeeze(1)
+        log_NV = apply(self.beam.processors, out_NV, history, self.beam.eos)
+        early_N = (matched_NC < lengths_NC).any(1).nonzero().squeeze(1)
         end = torch.tensor(self.beam.eos, device=log_NV.device)
         log_NV = log_NV.index_put((early_N, end), log_NV.new_tensor(-math.inf))
-        missing_NC = torch.where(held_NC < lengths_NC, _next(ids_NCK, held_NC), self.beam.eos)
-        found = self._rotated(self._pool(log_NV, missing_NC, history), history)
-        choice, history = settle(self.beam, found, history)
-        return self._whole(choice, history), history
+        missing_NC = torch.where(matched_NC < lengths_NC, _next(ids_NCK, matched_NC), self.beam.eos)
+        found = self._allocate(self._pool(log_NV, missing_NC, history), history)
+        choice, history = finish_step(self.beam, found, history)
+        return self._drop_unsatisfied(choice, history), history
 
-    def held(self, tokens_NT: Tensor, owners_N: Tensor) -> Tensor:
-        """(N, C): how many tokens of each constraint a row holds."""
-        return held(tokens_NT, self.ids.index_select(0, owners_N))
+    def match_counts(self, tokens_NT: Tensor, owners_N: Tensor) -> Tensor:
+        """(N, C): matched tokens of each constraint."""
+        return matched_tokens(tokens_NT, self.ids.index_select(0, owners_N))
 
     def _pool(self, log_NV: Tensor, missing_NC: Tensor, history: History) -> Candidates:
-        """The best ways to go on, and each way to come closer to a constraint or to end."""
+        """The best candidates, and every candidate that continues a constraint or ends."""
         (N, V), W = log_NV.shape, self.width
         end_N1 = missing_NC.new_full((N, 1), self.beam.eos)
         more_NM = torch.cat([missing_NC, end_N1], 1)
         scores_NM = history.scores[:, None] + log_NV.gather(1, more_NM)
         slots_NM = (torch.arange(N, device=log_NV.device) % W)[:, None].expand_as(more_NM)
-        top_Bk, flat_Bk = best(log_NV, history.scores, W, min(2 * W, W * V))
+        top_Bk, flat_Bk = top_candidates(log_NV, history.scores, W, min(2 * W, W * V))
         flat_BP = torch.cat([flat_Bk, (slots_NM * V + more_NM).view(N // W, -1)], 1)
         scores_BP = torch.cat([top_Bk, scores_NM.view(N // W, -1)], 1)
         twice_BP = (flat_BP[:, :, None] == flat_BP[:, None]).tril(-1).any(2)
         return Candidates(scores_BP.masked_fill(twice_BP, -math.inf), flat_BP // V, flat_BP % V)
 
-    def _rotated(self, pool: Candidates, history: History) -> Candidates:
-        """2 W candidates: the best of each bank, the fullest first, then the second best of each, and so on."""
+    def _allocate(self, pool: Candidates, history: History) -> Candidates:
+        """2 W candidates: the best of each bank, the fullest bank first, then the second best of each, and so on."""
         (B, P), W, T = pool.scores.shape, self.width, history.length
         rows_BP = pool.slots + torch.arange(0, B * W, W, device=pool.slots.device)[:, None]
         before = history.tokens.index_select(0, rows_BP.flatten())
-        said = torch.cat([before.view(B * P, T), pool.tokens.reshape(-1, 1)], 1)
+        tokens = torch.cat([before.view(B * P, T), pool.tokens.reshape(-1, 1)], 1)
         owners = history.sources.repeat_interleave(P)
-        bank_BP = self.held(said, owners).sum(1).view(B, P)
+        bank_BP = self.match_counts(tokens, owners).sum(1).view(B, P)
         order_BP = pool.scores.sort(dim=1, descending=True, stable=True).indices
         bank_BP, sorted_BP = bank_BP.gather(1, order_BP), pool.scores.gather(1, order_BP)
         rank_BP = (bank_BP[:, :, None] == bank_BP[:, None]).tril(-1).sum(2)
@@ -117,11 +117,11 @@ class Constrained:
         taken_Bk = order_BP.gather(1, turn_BP.sort(dim=1, stable=True).indices[:, : 2 * W])
         return Candidates(*(t.gather(1, taken_Bk) for t in (pool.scores, pool.slots, pool.tokens)))
 
-    def _whole(self, choice: Choice, history: History) -> Choice:
-        """Without the rows that were cut before they held everything. A source that is left with none is an error."""
-        said = torch.cat([history.tokens.index_select(0, choice.parents), choice.tokens[:, None]], 1)
+    def _drop_unsatisfied(self, choice: Choice, history: History) -> Choice:
+        """Drop rows that were cut off before they satisfied all constraints. A source left without rows is an error."""
+        tokens = torch.cat([history.tokens.index_select(0, choice.parents), choice.tokens[:, None]], 1)
         lengths_MC = (self.ids.index_select(0, choice.sources) >= 0).sum(-1)
-        short_M = (self.held(said, choice.sources) < lengths_MC).any(1)
+        short_M = (self.match_counts(tokens, choice.sources) < lengths_MC).any(1)
         rows = (choice.live | choice.ended | ~short_M).nonzero().squeeze(1)
         kept = choice.select(rows)
         alive = set(kept.sources[kept.scores > -math.inf].tolist())
@@ -129,33 +129,33 @@ class Constrained:
             history.sources.tolist(), history.finished.tolist(), history.limits.tolist(), strict=True
         ):
             if number not in alive and not finished:
-                raise Unmet(
+                raise UnsatisfiableConstraint(
                     number,
-                    f"no output of at most {limit} tokens that keeps the other rules holds all its constraints; raise "
-                    "the limit, or loosen the rules",
+                    f"no output of at most {limit} tokens satisfies all its constraints and the other decoding "
+                    "settings; raise the limit, or relax the settings",
                 )
         return kept
 
     def _check(self, history: History, ids_NCK: Tensor, V: int) -> None:
         rows = ids_NCK[:: self.width].tolist()
         for number, limit, row in zip(history.sources.tolist(), history.limits.tolist(), rows, strict=True):
-            asked = [[i for i in ids if i != -1] for ids in row]
-            for i in (i for ids in asked for i in ids if not 0 <= i < V or i == self.beam.eos):
+            phrases = [[i for i in ids if i != -1] for ids in row]
+            for i in (i for ids in phrases for i in ids if not 0 <= i < V or i == self.beam.eos):
                 what = "ends a sentence" if i == self.beam.eos else f"is not in the vocabulary of {V} words"
-                raise Unmet(number, f"id {i} of a constraint {what}; it cannot appear in an output")
-            needed = sum(map(len, {tuple(ids) for ids in asked}))
+                raise UnsatisfiableConstraint(number, f"id {i} of a constraint {what}; it cannot appear in an output")
+            needed = sum(map(len, {tuple(ids) for ids in phrases}))
             if needed + 1 > limit:
-                raise Unmet(
+                raise UnsatisfiableConstraint(
                     number,
-                    f"its constraints need {needed + 1} tokens with <EOS>, but at most {limit} may be said; raise the "
-                    "limit, or ask for fewer words",
+                    f"its constraints need {needed + 1} tokens with <EOS>, but at most {limit} are allowed; raise the "
+                    "limit, or require fewer words",
                 )
 
 
-def held(tokens_NT: Tensor, ids_NCK: Tensor) -> Tensor:
-    """(N, C): how many tokens of each constraint a row holds: all if it appears, else as many as the row ends with.
+def matched_tokens(tokens_NT: Tensor, ids_NCK: Tensor) -> Tensor:
+    """(N, C): matched tokens of each constraint: all if it appears, else the longest prefix that the row ends with.
 
-    >>> held(torch.tensor([[5, 5, 6, 4], [4, 4, 5, 5]]), torch.tensor([[[5, 6, -1]], [[5, 5, 6]]]))
+    >>> matched_tokens(torch.tensor([[5, 5, 6, 4], [4, 4, 5, 5]]), torch.tensor([[[5, 6, -1]], [[5, 5, 6]]]))
     tensor([[2],
             [2]])
     """
@@ -170,6 +170,6 @@ def held(tokens_NT: Tensor, ids_NCK: Tensor) -> Tensor:
     return torch.where((agree_NTC == K).any(1), (ids_NCK >= 0).sum(-1), partly_NC)
 
 
-def _next(ids_NCK: Tensor, held_NC: Tensor) -> Tensor:
-    """(N, C): the token that each constraint waits for."""
-    return ids_NCK.gather(2, held_NC.clamp(max=ids_NCK.shape[2] - 1)[..., None]).squeeze(2)
+def _next(ids_NCK: Tensor, matched_NC: Tensor) -> Tensor:
+    """(N, C): the next token of each constraint."""
+    return ids_NCK.gather(2, matched_NC.clamp(max=ids_NCK.shape[2] - 1)[..., None]).squeeze(2)

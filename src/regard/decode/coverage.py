@@ -1,7 +1,7 @@
-"""How a search reads attention: the weights over the source that the last layer shows while it decodes.
+"""Cross-attention weights during decoding, and the coverage penalty computed from them.
 
-Every model names its attention to the source `cross`, so `*.cross.weights` is where to look. Who can look only once the
-step before is taken shows one record a place, the others one for all: here they are the same.
+Every model names its cross-attention `cross`, so the weights are the records `*.cross.weights`. Decoders with a loop
+over positions have one record per position, the others one for all; here they are concatenated.
 """
 
 from __future__ import annotations
@@ -15,75 +15,64 @@ from torch import Tensor
 from regard.errors import ConfigError
 from regard.models.base import EncoderDecoder
 from regard.sequence import Padded, Rows, Tokens
-from regard.trace import Record, Trace, current, record
+from regard.trace import Record, Trace, current_trace, record
 
 PATTERN = "*.cross.weights"
 
 
-class Attention:
-    """Reads the weights of the last layer that attends to the source; costs the fused kernel, so only when asked.
-
-    >>> from regard.models.base import Nothing
-    >>> Attention(EncoderDecoder(Nothing(), torch.nn.Identity())).weights()
-    Traceback (most recent call last):
-    regard.errors.ConfigError: this needs a model that attends to its source; no *.cross.weights were seen
-    """
+class AttentionRecorder:
+    """Records the cross-attention weights of a block; tracing rules out the fused kernel, so only when needed."""
 
     def __init__(self, model: EncoderDecoder) -> None:
-        self.model, self.seen = model, list[Tensor]()
+        self.model, self.layers = model, list[Tensor]()
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """What is shown in here is looked at; a record around it still sees everything."""
-        outer = current()
+        """Record inside this block; an outer recording still sees everything."""
+        outer = current_trace()
         if outer is not None:
             before = len(outer.records)
             yield
-            self.seen = layers(Trace(records=outer.records[before:]).find(PATTERN))
+            self.layers = attention_layers(Trace(records=outer.records[before:]).find(PATTERN))
             return
         with record(self.model) as trace:
             yield
-        self.seen = layers(trace.find(PATTERN))
+        self.layers = attention_layers(trace.find(PATTERN))
 
     def weights(self, layer: int = -1) -> Tensor:
         """(N, T, S): the mean over the heads of one layer."""
-        if not self.seen:
-            raise ConfigError(f"this needs a model that attends to its source; no {PATTERN} were seen")
-        if not -len(self.seen) <= layer < len(self.seen):
-            raise ConfigError(f"layer = {layer} is not there: {len(self.seen)} layers attend to the source")
-        return self.seen[layer].mean(1)
+        if not self.layers:
+            raise ConfigError(f"this needs a model that attends to its source; no {PATTERN} were recorded")
+        if not -len(self.layers) <= layer < len(self.layers):
+            raise ConfigError(f"layer = {layer} does not exist: {len(self.layers)} layers attend to the source")
+        return self.layers[layer].mean(1)
 
-    def begin(self, source: Rows, prompt: Tokens) -> Tensor:
-        """(B, S): what the prompt's last place looked at. Padding counts as seen, so that it costs nothing."""
+    def initial(self, source: Rows, prompt: Tokens) -> Tensor:
+        """(B, S): attention of the prompt's last position; 1 at padding, so that padding costs nothing."""
         last_BS = prompt.last(self.weights())
         if isinstance(source, Padded):
             last_BS = last_BS.masked_fill(~source.mask[:, : last_BS.shape[1]], 1.0)
         return last_BS
 
     def add(self, attended_NS: Tensor | None) -> Tensor:
-        """(N, S): one step more."""
+        """(N, S): attention after one more step."""
         now_NS = self.weights()[:, -1]
         return now_NS if attended_NS is None else attended_NS + now_NS
 
 
-def layers(records: list[Record]) -> list[Tensor]:
-    """(N, H, T, S) a name, in the order in which they were seen: the places of a loop, joined.
-
-    >>> place = Record("decoder.cross.weights", ("batch", "head", "query", "key"), torch.ones(1, 1, 1, 2), {}, {})
-    >>> [layer.shape for layer in layers([place, place, place])]
-    [torch.Size([1, 1, 3, 2])]
-    """
+def attention_layers(records: list[Record]) -> list[Tensor]:
+    """(N, H, T, S) per name, in order of recording: the positions of a loop are concatenated."""
     named: dict[str, list[Tensor]] = {}
-    for seen in records:
-        named.setdefault(seen.name, []).append(seen.data)
-    return [torch.cat(places, 2) for places in named.values()]
+    for one in records:
+        named.setdefault(one.name, []).append(one.data)
+    return [torch.cat(positions, 2) for positions in named.values()]
 
 
-def coverage(attended_NS: Tensor, beta: float) -> Tensor:
-    """(N,): beta x sum over the source of log(min(attention, 1)) (Wu et al. 2016, eq. 14), never above 0.
+def coverage_penalty(attended_NS: Tensor, beta: float) -> Tensor:
+    """(N,): coverage penalty, beta x sum over the source of log(min(attention, 1)) (Wu et al. 2016, eq. 14), at most 0.
 
-    >>> coverage(torch.tensor([[2.0, 1.0], [1.0, 0.5]]), 1.0)
+    >>> coverage_penalty(torch.tensor([[2.0, 1.0], [1.0, 0.5]]), 1.0)
     tensor([ 0.0000, -0.6931])
     """
-    tiny = torch.finfo(attended_NS.dtype).tiny  # a word that nobody looked at costs much, not everything
+    tiny = torch.finfo(attended_NS.dtype).tiny  # a token without any attention costs much, not infinity
     return beta * attended_NS.clamp(tiny, 1.0).log().sum(-1)

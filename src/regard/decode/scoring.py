@@ -1,4 +1,4 @@
-"""How likely a given output is, and which words of the source its words looked at."""
+"""Forced scoring of given outputs, and word alignments from attention."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.decode.coverage import Attention
+from regard.decode.coverage import AttentionRecorder
 from regard.errors import DataError
 from regard.models.base import EncoderDecoder
 from regard.sequence import Rows, Tokens
@@ -16,79 +16,61 @@ Pairs = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Scores(Rows):
-    """Log-probabilities of given outputs.
-
-    >>> Scores(torch.tensor([[-1.0, -2.0]]).double(), torch.tensor([2])).totals
-    tensor([-3.], dtype=torch.float64)
-    """
+class TokenScores(Rows):
+    """Log-probabilities of given outputs."""
 
     tokens: Tensor
     """(B, T - 1) of each token after the first, in double precision; 0 at padding"""
     lengths: Tensor
-    """(B,) how many were scored"""
+    """(B,) number of scored tokens"""
 
     @property
     def totals(self) -> Tensor:
-        """(B,): of each output as a whole."""
+        """(B,): log-probability of each output."""
         return self.tokens.sum(1)
 
 
 @torch.no_grad()
-def score(model: EncoderDecoder, source: Rows, target: Tokens, chunk: int = 1024) -> Scores:
-    """Log-probabilities of `target` (<SOS> first, <EOS> last where it ends), read at once; logits a chunk at a time.
-
-    >>> from regard.models.gpt import GPTConfig
-    >>> from regard.spaces import Words
-    >>> model = GPTConfig(layers=1, width=8, heads=2, longest=16).build(Words(7), Words(7)).eval()
-    >>> score(model, Tokens.of([[]]), Tokens.of([[2, 5, 3]])).tokens.shape
-    torch.Size([1, 2])
-    """
-    read, wanted_BT, real_BT = _read(target)
-    features_ND, wanted_N = model(source, read)[real_BT], wanted_BT[real_BT]
+def score(model: EncoderDecoder, source: Rows, target: Tokens, chunk: int = 1024) -> TokenScores:
+    """Log-probabilities of `target` (<SOS> first, <EOS> last if complete) by teacher forcing; logits in chunks."""
+    read, target_BT, real_BT = _shift(target)
+    features_ND, target_N = model(source, read)[real_BT], target_BT[real_BT]
     parts = [
-        model.readout(f_ND).log_softmax(-1).gather(1, w_N[:, None]).squeeze(1).double()
-        for f_ND, w_N in zip(features_ND.split(chunk), wanted_N.split(chunk), strict=True)
+        model.readout(f_ND).log_softmax(-1).gather(1, t_N[:, None]).squeeze(1).double()
+        for f_ND, t_N in zip(features_ND.split(chunk), target_N.split(chunk), strict=True)
     ]
-    log_BT = torch.zeros(wanted_BT.shape, dtype=torch.double, device=wanted_BT.device)
+    log_BT = torch.zeros(target_BT.shape, dtype=torch.double, device=target_BT.device)
     log_BT[real_BT] = torch.cat(parts)
-    return Scores(log_BT, read.lengths)
+    return TokenScores(log_BT, read.lengths)
 
 
 @torch.no_grad()
 def align(
     model: EncoderDecoder, source: Tokens, target: Tokens, threshold: float | None = None, layer: int = -1
 ) -> list[Pairs]:
-    """(source place, target place) of words that belong together, by attention over the source in a forced reading.
+    """Word alignments (source position, target position) from cross-attention under teacher forcing.
 
-    Place t of the target is its t-th token after <SOS>; what predicts it looked there. Each target word gets the
-    source word it looked at most, or with a threshold all that got at least that share. Heads are averaged.
-
-    >>> from regard.models.gpt import GPTConfig
-    >>> from regard.spaces import Words
-    >>> model = GPTConfig(layers=1, width=8, heads=2, longest=16).build(Words(7), Words(7)).eval()
-    >>> align(model, Tokens.of([[]]), Tokens.of([[2, 5, 3]]))
-    Traceback (most recent call last):
-    regard.errors.ConfigError: this needs a model that attends to its source; no *.cross.weights were seen
+    Target position t is the t-th token after <SOS>. Each target token is aligned with the source token of the highest
+    weight, or with a threshold to all of at least that weight. Heads are averaged. Used from Python only.
     """
-    read, _, real_BT = _read(target)
-    attention = Attention(model)
+    read, _, real_BT = _shift(target)
+    attention = AttentionRecorder(model)
     with attention.watch():
         model(source, read)
     weights_BTS = attention.weights(layer) * source.mask[:, None]
     if threshold is None:
         best_BT1 = weights_BTS.argmax(-1, keepdim=True)
-        belong_BTS = torch.zeros_like(weights_BTS, dtype=torch.bool).scatter_(2, best_BT1, True)
+        aligned_BTS = torch.zeros_like(weights_BTS, dtype=torch.bool).scatter_(2, best_BT1, True)
     else:
-        belong_BTS = weights_BTS >= threshold
-    belong_BTS = belong_BTS & source.mask[:, None] & real_BT[..., None]
-    return [[(s, t) for t, s in row_TS.nonzero().tolist()] for row_TS in belong_BTS]
+        aligned_BTS = weights_BTS >= threshold
+    aligned_BTS = aligned_BTS & source.mask[:, None] & real_BT[..., None]
+    return [[(s, t) for t, s in row_TS.nonzero().tolist()] for row_TS in aligned_BTS]
 
 
-def _read(target: Tokens) -> tuple[Tokens, Tensor, Tensor]:
+def _shift(target: Tokens) -> tuple[Tokens, Tensor, Tensor]:
     if len(target) and int(target.lengths.min()) < 2:
         row = int(target.lengths.argmin())
         raise DataError(
-            f"output {row} has {int(target.lengths[row])} tokens; it must begin with <SOS> and hold one more to score"
+            f"output {row} has {int(target.lengths[row])} tokens; it must start with <SOS> and hold at least one more"
         )
-    return target.shifted()
+    return target.shift()

@@ -1,13 +1,16 @@
-"""Lessons: the worked examples of the line as data that the terminal and the page draw; every number can be changed.
+"""Lessons: worked examples as data for the terminal and the page; every input can be changed.
 
-A lesson shows the numbers that the package's own layers and models give; where a formula is written out, the lesson
-says how far both are apart.
+The numbers come from the package's own layers and models; where a formula is computed as well, the lesson
+reports the difference.
 """
 
 from __future__ import annotations
 
-from regard.lessons.catalogue import CONTENTS, Entry, plan, teach
-from regard.lessons.engine.inputs import Input, Plan
-from regard.lessons.engine.lesson import Check, Given, Lesson, Step, Value
+from regard.lessons.catalogue import LESSONS, LessonEntry, lesson_plan, teach
+from regard.lessons.engine.inputs import Input, LessonPlan
+from regard.lessons.engine.lesson import InputValue, Lesson, LessonCheck, LessonStep, Value
 
-__all__ = ["CONTENTS", "Check", "Entry", "Given", "Input", "Lesson", "Plan", "Step", "Value", "plan", "teach"]
+__all__ = [
+    "LESSONS", "Input", "InputValue", "Lesson", "LessonCheck", "LessonEntry", "LessonPlan", "LessonStep", "Value",
+    "lesson_plan", "teach",
+]  # fmt: skip

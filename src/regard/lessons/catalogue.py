@@ -1,4 +1,4 @@
-"""The lessons in the order of the line. What one computes is in the file of its name, read when it is taught."""
+"""The list of lessons in their order. A lesson is a module of its name, with INPUTS and compute(page)."""
 
 from __future__ import annotations
 
@@ -10,236 +10,229 @@ from importlib import import_module
 from typing import Any
 
 from regard.errors import ConfigError
-from regard.lessons.engine.inputs import Plan
+from regard.lessons.engine.inputs import LessonPlan
 from regard.lessons.engine.lesson import Lesson
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A lesson in the table of contents.
-
-    >>> CONTENTS["rnn"].part
-    'Recurrent networks'
-    """
+class LessonEntry:
+    """Title and summary of a lesson."""
 
     part: str
     title: str
-    learns: str
+    summary: str
     example: str
-    """inputs worth trying, as they are typed"""
+    """inputs worth trying, as typed"""
     needs: tuple[str, ...] = ()
-    """small models that it looks into; see lessons/trained.py"""
+    """cached models that it inspects; see engine/cached_models.py"""
 
 
 WORDS, NETWORKS, ATTENTION = "Words and batches", "Recurrent networks", "Attention"
-TRANSFORMER, LEARNING = "The Transformer", "Learning and searching"
+TRANSFORMER, LEARNING = "The Transformer", "Training and search"
 
-CONTENTS = {
-    "embedding": Entry(
+LESSONS = {
+    "embedding": LessonEntry(
         WORDS,
         "Words as numbers",
-        "A text is bytes, a word is a number, a number is a one-hot vector, and a one-hot vector picks a row of a "
-        "table: the word's vector. One can calculate with such vectors.",
+        "A text is bytes, a word is an index, an index is a one-hot vector, and a one-hot vector selects a row of an "
+        "embedding table: the word's vector. Such vectors can be added and subtracted.",
         "word=thanks",
     ),
-    "padding": Entry(
+    "padding": LessonEntry(
         WORDS,
         "Four proverbs, one batch",
-        "Sentences of unequal length become one rectangle of numbers, filled up with <PAD>. A model that is right "
-        "never sees the filling: a sentence gives the same numbers alone as among longer ones.",
+        "Sentences of unequal length become one rectangular tensor, padded with <PAD>. A correct model masks the "
+        "padding: a sentence gives the same numbers alone as in a batch with longer ones.",
         "row=1",
     ),
-    "rnn": Entry(
+    "rnn": LessonEntry(
         NETWORKS,
         "One cell of a recurrent network",
-        "A recurrent cell adds what it remembers to what it reads, bends the sum, and that is what it remembers next.",
+        "A recurrent cell adds the transformed previous hidden state to the transformed input and applies an "
+        "activation function: the result is the new hidden state.",
         "x=2,0",
     ),
-    "bptt": Entry(
+    "bptt": LessonEntry(
         NETWORKS,
         "Backpropagation through time, written out",
         "The gradient of a recurrent network is a sum over time, because the same weights are used at every step. "
-        "Written out twice: by the formulas for each weight, and by the recursion that unrolls them.",
+        "Computed in two ways: by the formula for each weight, and by the recursion that unrolls them.",
         "window=1",
     ),
-    "gradients": Entry(
+    "gradients": LessonEntry(
         NETWORKS,
         "Why gradients vanish or explode",
-        "From one step to the one before, a gradient is multiplied by the same matrix: over a distance it shrinks or "
-        "grows like a power. Gates and attention give it another way.",
+        "From one step to the previous one, a gradient is multiplied by the same matrix: with distance it shrinks or "
+        "grows like a power. Gates and attention provide another path.",
         "radius=1.1",
     ),
-    "lstm": Entry(
+    "lstm": LessonEntry(
         NETWORKS,
         "An LSTM cell, gate by gate",
-        "The cell state is changed by adding, not by a matrix. Three gates between 0 and 1 say what is written, what "
-        "is kept and what is shown.",
+        "The cell state is updated by addition, not by a matrix. Three gates between 0 and 1 control what is written, "
+        "what is kept and what is output.",
         "x=0,1",
     ),
-    "gru": Entry(
+    "gru": LessonEntry(
         NETWORKS,
         "A GRU cell, gate by gate",
-        "Two gates and no cell of its own: one says how much of the old state is kept, the other how much of it a new "
-        "proposal may see. The paper and today's libraries put the second in different places.",
+        "Two gates and no separate cell state: the update gate controls how much of the old state is kept, the reset "
+        "gate how much of it the candidate may use. The paper and today's libraries apply the reset gate at different "
+        "points.",
         "h=1,0",
     ),
-    "bidirectional": Entry(
+    "bidirectional": LessonEntry(
         NETWORKS,
         "The same word, another context",
-        "Read from the left, a word knows only what came before it. Read from both sides, it also knows what follows.",
+        "Read from left to right, a word's state depends only on the words before it. Read in both directions, it also "
+        "depends on the words after it.",
         'second="the bank of the town"',
     ),
-    "seq2seq": Entry(
+    "seq2seq": LessonEntry(
         NETWORKS,
         "Through one vector",
-        "An encoder reads a sentence and hands over its last state; a decoder says word after word from it, until "
-        "<EOS>. All that is known of the sentence must fit into that state.",
+        "An encoder reads a sentence and passes on its last hidden state; a decoder generates word after word from it, "
+        "until <EOS>. All information about the sentence must fit into that state.",
         'sentence="Que sera, sera"',
     ),
-    "bahdanau": Entry(
+    "bahdanau": LessonEntry(
         ATTENTION,
         "Additive attention",
-        "Before each word the decoder compares its state with every state of the encoder, by a small network. The "
-        "softmax of these scores says how much of each goes into the context.",
+        "Before each word, the decoder compares its state with every encoder state by a small network. The softmax of "
+        "these scores gives the weight of each encoder state in the context.",
         "s=0,1",
     ),
-    "luong": Entry(
+    "luong": LessonEntry(
         ATTENTION,
         "Four ways to score, and input feeding",
-        "A score can be a plain product, a product through a matrix, a small network or a cosine. Context and state "
-        "then become the attention vector, which is fed to the next step.",
+        "A score can be a dot product, a product through a matrix, a small network or a cosine. Context and state are "
+        "then combined into the attention vector, which is an input of the next step.",
         "h=0,1",
     ),
-    "attention": Entry(
+    "attention": LessonEntry(
         ATTENTION,
         "Scaled dot-product attention",
-        "Queries meet keys by a matrix product; divided by the root of their width and put through a softmax, the "
-        "products are the weights of the values.",
+        "Queries and keys are compared by a matrix product; divided by the square root of their width and passed "
+        "through a softmax, the products are the weights of the values.",
         "y=1,0,0",
     ),
-    "evolution-of-attention": Entry(
+    "evolution-of-attention": LessonEntry(
         ATTENTION,
         "From a small network to a matrix product",
-        "RNNsearch scores the encoder's own states by a small network. A Transformer makes keys, queries and values of "
-        "them by matrices, and all scores are one product. The same sentence through both.",
+        "RNNsearch scores the encoder states with a small network. A Transformer computes keys, queries and values "
+        "with matrices, and all scores are one matrix product. The same sentence through both.",
         'sentence="elle mange une pomme"',
         ("rnnsearch", "transformer"),
     ),
-    "eight-heads": Entry(
+    "eight-heads": LessonEntry(
         TRANSFORMER,
         "Thinking Machines through eight heads",
-        "Several small attentions side by side look at different things at once; one more matrix puts what they found "
-        "together.",
+        "Several small attention heads in parallel attend to different things; an output projection combines their "
+        "results.",
         "heads=4",
     ),
-    "kinds-of-attention": Entry(
+    "kinds-of-attention": LessonEntry(
         TRANSFORMER,
         "Self, masked and cross",
-        "The same formula three times: a sentence looks at itself, at what was said so far, or at another sentence. "
-        "What differs is where queries and keys come from, and who may be seen.",
+        "The same formula three times: a sentence attends to itself, to its previous words only, or to another "
+        "sentence. The differences are where queries and keys come from, and the mask.",
         'later="[0,0,0]"',
     ),
-    "positions": Entry(
+    "positions": LessonEntry(
         TRANSFORMER,
-        "Where a word stands",
-        "Attention alone does not see order. A vector for each place brings it in, added to the word's or beside it: a "
-        "counter whose digits are waves.",
+        "Positional encoding",
+        "Attention alone ignores order. A vector per position adds it, summed with the word vector or concatenated to "
+        "it: a counter whose digits are waves.",
         'order="[2,1,3]"',
     ),
-    "transformer": Entry(
+    "transformer": LessonEntry(
         TRANSFORMER,
         "An encoder and a decoder, step by step",
-        "A trained Transformer reads a sentence all at once and says another, word by word: what each part was given, "
-        "where it looked, and what it expected.",
+        "A trained Transformer reads a whole sentence at once and generates its translation word by word: the inputs, "
+        "attention weights and predicted probabilities of each part.",
         'sentence="elle mange une pomme"',
         ("transformer",),
     ),
-    "it": Entry(
+    "it": LessonEntry(
         TRANSFORMER,
-        'What the word "it" stands for',
-        "One word decides what is meant. Where does a translator look when it reads the pronoun, and does that matter "
-        "for what it says?",
+        'What the word "it" refers to',
+        "One word decides what a pronoun refers to. Which words does a translation model attend to at the pronoun, and "
+        "does that matter for its output?",
         "layer=1",
         ("pronoun",),
     ),
-    "training": Entry(
+    "training": LessonEntry(
         LEARNING,
         "One-hot targets, and a loss that falls",
-        "What should be said is a row with a single 1; what a model expects is a row of shares. Training moves one "
-        "towards the other: a small Transformer learns a sentence while you wait.",
+        "The target is a row with a single 1; the model's prediction is a row of probabilities. Training moves the "
+        "prediction toward the target: a small Transformer learns one sentence while you wait.",
         "steps=10",
     ),
-    "label-smoothing": Entry(
+    "label-smoothing": LessonEntry(
         LEARNING,
-        "A target that is not too sure",
-        "A little of the target is taken from the right word and spread over the others: the loss then has a lowest "
-        "point, and scores do not grow for ever.",
+        "Label smoothing",
+        "A small part of the target probability is moved from the correct word to all others: the loss then has a "
+        "minimum at finite scores, and scores do not grow without bound.",
         "smoothing=0.3",
     ),
-    "noam": Entry(
+    "noam": LessonEntry(
         LEARNING,
         "A learning rate that rises and falls",
-        "The Transformer paper's schedule: a straight rise, then one over the root of the step; wide models take "
-        "smaller steps.",
+        "The learning rate schedule of the Transformer paper: linear warmup, then decay with the inverse square root "
+        "of the step; wide models use smaller rates.",
         "width=1024",
     ),
-    "beam-search": Entry(
+    "beam-search": LessonEntry(
         LEARNING,
-        "Several sentences at once",
-        "A beam keeps the likeliest beginnings open instead of one, and so finds sentences that begin badly and end "
-        "well. Every branch is one that the search of this package took.",
+        "Several hypotheses at once",
+        "A beam keeps the most probable partial sentences instead of one, and so finds sentences with an improbable "
+        "start and a probable end. Every branch is one that this package's beam search explored.",
         "beam=2",
         ("transformer",),
     ),
 }
 
 
-def find(name: str) -> Entry:
-    """The entry of a lesson; a name that is none is an error with a guess.
+def find_lesson(name: str) -> LessonEntry:
+    """Entry of a lesson; an unknown name is an error with a suggestion.
 
-    >>> find("bahdanu")
+    >>> find_lesson("bahdanu")
     Traceback (most recent call last):
     regard.errors.ConfigError: there is no lesson "bahdanu"; did you mean "bahdanau"?
     """
-    if name not in CONTENTS:
-        close = difflib.get_close_matches(name.lower(), CONTENTS, n=1, cutoff=0.5)
-        guess = f'did you mean "{close[0]}"?' if close else f"there are {', '.join(CONTENTS)}"
+    if name not in LESSONS:
+        close = difflib.get_close_matches(name.lower(), LESSONS, n=1, cutoff=0.5)
+        guess = f'did you mean "{close[0]}"?' if close else f"there are {', '.join(LESSONS)}"
         raise ConfigError(f'there is no lesson "{name}"; {guess}')
-    return CONTENTS[name]
+    return LESSONS[name]
 
 
-def plan(name: str) -> Plan:
-    """What a lesson asks for, and how it is worked out.
-
-    >>> [put.name for put in plan("rnn").inputs]
-    ['U', 'V', 'W', 'h', 'x', 'b', 'f', 'b_o', 'g']
-    """
-    find(name)
-    return import_module(f"regard.lessons.{name.replace('-', '_')}").PLAN
+def lesson_plan(name: str) -> LessonPlan:
+    """Inputs of a lesson and the function that computes it."""
+    find_lesson(name)
+    module = import_module(f"regard.lessons.{name.replace('-', '_')}")
+    return LessonPlan(module.INPUTS, module.compute)
 
 
 def teach(name: str, changes: Mapping[str, Any] | None = None) -> Lesson:
-    """A lesson, worked out: with the lecture's numbers, or with some of them changed.
+    """Compute a lesson, with its default inputs or with some of them changed.
 
     >>> teach("rnn").value("o").data, teach("rnn", {"x": [2, 0]}).value("o").data
     (1.0, 2.0)
     """
-    entry, asked = find(name), plan(name)
-    inputs = asked.resolve(changes or {})
-    work = asked.work({given.value.name: given.value for given in inputs})
-    return Lesson(name, entry.title, entry.learns, inputs, work.steps, work.checks)
+    from regard.lessons.engine.builder import LessonBuilder  # imports torch, which the list of lessons does not need
+
+    entry, plan = find_lesson(name), lesson_plan(name)
+    inputs = plan.resolve(changes or {})
+    page = LessonBuilder({one.value.name: one.value for one in inputs})
+    plan.compute(page)
+    return Lesson(name, entry.title, entry.summary, inputs, tuple(page.steps), tuple(page.checks))
 
 
-def listing(width: int) -> list[str]:
-    """The table of contents in lines; a title that does not fit beside its name stands below it.
-
-    >>> print(*listing(60)[:3], sep="\\n")
-    Words and batches
-      embedding               Words as numbers
-      padding                 Four proverbs, one batch
-    """
-    lines, part, longest = list[str](), "", max(map(len, CONTENTS))
-    for name, entry in CONTENTS.items():
+def list_lines(width: int) -> list[str]:
+    """The list of lessons as lines; a title that does not fit beside its name follows below."""
+    lines, part, longest = list[str](), "", max(map(len, LESSONS))
+    for name, entry in LESSONS.items():
         if entry.part != part:
             lines += [*([""] if part else []), entry.part]
             part = entry.part
@@ -247,5 +240,5 @@ def listing(width: int) -> list[str]:
             lines.append(f"  {name:{longest}}  {entry.title}")
         else:
             lines += [f"  {name}", *textwrap.wrap(entry.title, max(width, 20), initial_indent="    ")]
-    said = "regard lesson NAME shows one; NAME=VALUE after it changes an input, and what follows."
-    return [*lines, "", *textwrap.wrap(said, max(width, 20))]
+    note = "regard lesson NAME shows one; NAME=VALUE after it changes an input and recomputes the results."
+    return [*lines, "", *textwrap.wrap(note, max(width, 20))]

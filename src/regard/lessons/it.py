@@ -1,96 +1,91 @@
-"""Lesson: what "it" stands for, and where a small trained translator looks when it reads the word."""
+"""Lesson: the antecedent of "it", and the attention of a small trained translation model at that word."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cache
 
 import torch
 from torch import Tensor
 
-from regard.decode import Beam, collect, score, search
+from regard.decode import Beam, Hypothesis, collect, score, search
 from regard.errors import ConfigError
-from regard.lessons.engine.builder import Page
-from regard.lessons.engine.cached_models import trained
-from regard.lessons.engine.inputs import Input, Plan, Work
-from regard.lessons.engine.lesson import Value
-from regard.lessons.engine.views import Reader
-from regard.lessons.pronouns import Sentence, sentences
-from regard.run import load
+from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.cached_models import train_missing
+from regard.lessons.engine.translator import LessonTranslator, load_translator
+from regard.lessons.pronouns import PronounSentence, sentences
 from regard.sequence import Tokens
 from regard.tasks.translate.recipe import TranslationModel
 from regard.trace import record
 
-value = Page.value
 WEIGHTS = "encoder.layers.*.attention.weights"
-LIMIT, LONGEST = 40, 16
-"""words that may be said about a sentence of anybody's, and about one of ours"""
+LIMIT, MAX_LENGTH = 40, 16
+"""most words to generate for any sentence, and for a sentence of pronouns.py"""
 
 INPUTS = (
-    Input("first", Sentence("animal", "street", "tired").english, "what is tired?"),
-    Input("second", Sentence("animal", "street", "wide").english, "one word is another: what is wide?"),
-    Input("word", "it", "the word whose looks are followed"),
-    Input("layer", 2, "of the encoder, from 1 on", bounds=(1, 64)),
-    Input("model", "", "a run of your own; nothing: a small one that translates such sentences, trained once"),
+    Input("first", PronounSentence("animal", "street", "tired").english, "what is tired?"),
+    Input("second", PronounSentence("animal", "street", "wide").english, "one word differs: what is wide?"),
+    Input("word", "it", "the word whose attention is shown"),
+    Input("layer", 2, "encoder layer, from 1", bounds=(1, 64)),
+    Input("model", "", "a run of your own; default: a small model for such sentences, trained once"),
 )
 
 
-def _work(given: Mapping[str, Value]) -> Work:
-    """Both sentences: arcs, the row of the word, every head; then the word is blinded; then sentences never seen."""
-    page = Page(given)
-    word, layer, path = (given[name].data for name in ("word", "layer", "model"))
-    readers = {name: Reader.of(path, "pronoun", given[name].data) for name in ("first", "second")}
+def compute(page: LessonBuilder) -> None:
+    """Both sentences: attention of the word; then its attention is removed; then held-out sentences."""
+    word, layer, path = (page.data(name) for name in ("word", "layer", "model"))
+    readers = {name: LessonTranslator.load(path, "pronoun", page.data(name)) for name in ("first", "second")}
     layers = len(readers["first"].model.module.encoder.layers)  # type: ignore[arg-type]
     if layer > layers:
         raise ConfigError(f"layer: expected one from 1 to {layers}, got {layer}")
     for name, reader in readers.items():
         if word not in reader.words:
             raise ConfigError(f'word: expected a word of both sentences, and "{word}" is not in {name}')
-        _sentence(page, name, reader, reader.words.index(word), layer - 1)
+        _attention(page, name, reader, reader.words.index(word), layer - 1)
     for name, reader in readers.items():
-        _blinded(page, name, reader, reader.words.index(word))
-    _in_turn(page, readers["first"])
-    if all(_knows(reader.model) for reader in readers.values()) and word == "it":
+        _mask_word(page, name, reader, reader.words.index(word))
+    _mask_each(page, readers["first"])
+    if all(_knows_vocabulary(reader.model) for reader in readers.values()) and word == "it":
         _held_out(page, path)
-    return page.work()
 
 
-def _sentence(page: Page, name: str, reader: Reader, at: int, layer: int) -> None:
+def _attention(page: LessonBuilder, name: str, reader: LessonTranslator, at: int, layer: int) -> None:
     choices, trace = reader.search(Beam(1, eos=reader.model.vocabularies.target.eos), LIMIT)
     weights = torch.stack([seen.data[0] for seen in trace.find(WEIGHTS)])  # (layer, head, query, key)
-    chosen, words = weights[layer].mean(0), reader.words
+    mean, words = weights[layer].mean(0), reader.words
     heads = [f"layer {i + 1}, head {j + 1}" for i in range(len(weights)) for j in range(weights.shape[1])]
     page.step(
-        f"The {name} sentence, read by the encoder",
-        "Arcs from each word to those it looks at: the mean of all heads of a layer. Choose a word to see its own."
+        f"The {name} sentence in the encoder",
+        "Arcs from each word to the words it attends to: the mean of all heads of a layer. Choose a word to see its "
+        "own."
         if name == "first"
-        else "The same words but one, and another thing is meant.",
+        else "The same words except one, and the pronoun refers to something else.",
         r"A = \softmax(\frac{Q K^\top}{\sqrt{d}})" if name == "first" else "",
         f"{name} layer model",
-        value(f"A_{name}", chosen, "query key", "A", {"query": words, "key": words}, "arcs"),
-        value(f"said_{name}", reader.text(collect(choices)[0][0].tokens), "", r"\text{translated}"),
+        value(f"A_{name}", mean, "query key", "A", {"query": words, "key": words}, "arcs"),
+        value(f"output_{name}", reader.text(collect(choices)[0][0].tokens), "", r"\text{translation}"),
     )
     page.step(
-        f"Where the word looks, the {name} sentence",
-        "Its row of that picture, then its row in every head of every layer. A head may look at a noun, at the "
-        "adjective that tells, or at nothing that means anything."
+        f"Attention of the word, the {name} sentence",
+        "Its row of that matrix, then its row in every head of every layer. A head may attend to a noun, to the "
+        "adjective that decides, or to words without any meaning here."
         if name == "first"
         else "",
         "",
         f"A_{name} {name} word model",
-        value(f"row_{name}", chosen[at], "key", r"\text{its row}", {"key": words}, "weights"),
+        value(f"row_{name}", mean[at], "key", r"\text{its row}", {"key": words}, "weights"),
         value(f"heads_{name}", weights[:, :, at].flatten(0, 1), "head key", r"\text{every head}",
               {"head": heads, "key": words}, "weights"),
     )  # fmt: skip
-    off = float((weights.sum(-1) - 1).abs().max())
-    page.agree(f"the sum of each row of weights and 1, the {name} sentence", 0.0, off, 1e-5)
+    wrong = float((weights.sum(-1) - 1).abs().max())
+    page.compare(f"the sum of each row of weights and 1, the {name} sentence", 0.0, wrong, 1e-5)
 
 
-def blinding(at: int | Tensor) -> Callable[[Tensor], Tensor]:
-    """Weights with which the word at a place (of each row) sees nothing but itself.
+def attend_to_itself(at: int | Tensor) -> Callable[[Tensor], Tensor]:
+    """Replacement of attention weights: the word at a position (of each row) attends only to itself.
 
-    >>> blinding(1)(torch.full((1, 1, 2, 2), 0.5))[0, 0].tolist()
+    >>> attend_to_itself(1)(torch.full((1, 1, 2, 2), 0.5))[0, 0].tolist()
     [[0.5, 0.5], [0.0, 1.0]]
     """
 
@@ -105,134 +100,111 @@ def blinding(at: int | Tensor) -> Callable[[Tensor], Tensor]:
     return change
 
 
-def _blinded(page: Page, name: str, reader: Reader, at: int) -> None:
-    module, theirs = reader.model.module, reader.model.vocabularies.target
-    beam, prompt, limit = Beam(1, eos=theirs.eos), Tokens.of([[theirs.sos]]), torch.tensor([LIMIT])
-    plain = search(module, reader.source, prompt, beam, limit)[0][0]
-    answer = Tokens.of([[theirs.sos, *plain.tokens]])
-    with record(module, {WEIGHTS: blinding(at)}):
-        cut = search(module, reader.source, prompt, beam, limit)[0][0]
-        likely = float(score(module, reader.source, answer).totals[0])
+def _greedy(reader: LessonTranslator) -> Hypothesis:
+    target = reader.model.vocabularies.target
+    beam, prompt = Beam(1, eos=target.eos), Tokens.pad([[target.sos]])
+    return search(reader.model.module, reader.source, prompt, beam, torch.tensor([LIMIT]))[0][0]
+
+
+def _mask_word(page: LessonBuilder, name: str, reader: LessonTranslator, at: int) -> None:
+    module, plain = reader.model.module, _greedy(reader)
+    answer = Tokens.pad([[reader.model.vocabularies.target.sos, *plain.tokens]])
+    with record(module, {WEIGHTS: attend_to_itself(at)}):
+        masked = _greedy(reader)
+        masked_log_p = float(score(module, reader.source, answer).totals[0])
     page.step(
-        f"Without its looks, the {name} sentence",
-        "A picture of weights does not say whether they matter. So the word is blinded in all layers of the encoder: "
-        "it sees nothing but itself. What is said then, and how likely the answer of before is, says whether it needed "
-        "its looks; other words, and the decoder, may still find out by themselves."
+        f"Without its attention, the {name} sentence",
+        "Attention weights alone do not show whether they matter. So the word is isolated in all encoder layers: it "
+        "attends only to itself. The output, and the probability of the previous answer, show whether its attention "
+        "was needed; other words, and the decoder, may still resolve the pronoun."
         if name == "first"
         else "",
         "",
         f"{name} word model",
-        value(f"cut_{name}", reader.text(cut.tokens), "", r"\text{blinded}"),
-        value(f"likely_{name}", plain.score, "", r"\text{log p before}"),
-        value(f"unlikely_{name}", likely, "", r"\text{log p blinded}"),
+        value(f"masked_{name}", reader.text(masked.tokens), "", r"\text{isolated}"),
+        value(f"log_p_{name}", plain.score, "", r"\text{log p before}"),
+        value(f"masked_log_p_{name}", masked_log_p, "", r"\text{log p isolated}"),
     )
-    seen = float(score(module, reader.source, answer).totals[0])
-    page.agree(f"the answer's log-probability, searched and read at once, the {name} sentence", seen, plain.score, 1e-4)
+    forced = float(score(module, reader.source, answer).totals[0])
+    about = f"the answer's log-probability, decoded and teacher-forced, the {name} sentence"
+    page.compare(about, forced, plain.score, 1e-4)
 
 
-def _in_turn(page: Page, reader: Reader) -> None:
-    module, theirs, size = reader.model.module, reader.model.vocabularies.target, len(reader.words)
-    limit = torch.tensor([LIMIT])
-    plain = search(module, reader.source, Tokens.of([[theirs.sos]]), Beam(1, eos=theirs.eos), limit)[0][0]
-    many = Tokens.full(reader.source.data.expand(size, -1).contiguous())
-    answer = Tokens.of([[theirs.sos, *plain.tokens]] * size)
-    with record(module, {WEIGHTS: blinding(torch.arange(size))}):
-        totals = score(module, many, answer).totals
+def _mask_each(page: LessonBuilder, reader: LessonTranslator) -> None:
+    size = len(reader.words)
+    sources = Tokens.full(reader.source.data.expand(size, -1).contiguous())
+    answers = Tokens.pad([[reader.model.vocabularies.target.sos, *_greedy(reader).tokens]] * size)
+    with record(reader.model.module, {WEIGHTS: attend_to_itself(torch.arange(size))}):
+        totals = score(reader.model.module, sources, answers).totals
     page.step(
-        "Every word blinded in turn, the first sentence",
-        "How likely the answer is when one word alone may not look around. The lower, the more the answer needs what "
-        "that word saw: here is where the work is done.",
-        r"\log p(\text{answer} \mid \text{one word blinded})",
-        "first likely_first model",
+        "Each word isolated in turn, the first sentence",
+        "The log-probability of the answer when a single word attends only to itself. The lower, the more the answer "
+        "depends on the attention of that word: this is where the pronoun is resolved.",
+        r"\log p(\text{answer} \mid \text{one word isolated})",
+        "first log_p_first model",
         value("in_turn", totals, "word", r"\text{log p}", {"word": reader.words}),
-        value("neediest", reader.words[int(totals.argmin())], "", r"\text{needs it most}"),
+        value("most_needed", reader.words[int(totals.argmin())], "", r"\text{needed most}"),
     )
 
 
-def _knows(model: TranslationModel) -> bool:
-    """Whether a model has learnt the words of these sentences."""
+def _knows_vocabulary(model: TranslationModel) -> bool:
+    """Whether all words of these sentences are in the model's vocabulary."""
     tokenizer = model.vocabularies.source
     ids = tokenizer.encode_batch([one.english for one in sentences()])
     return not any(tokenizer.unk in row for row in ids)
 
 
-def _held_out(page: Page, path: str) -> None:
-    found = measured(str(path or trained(["pronoun"])[0]))
-    layers = [f"layer {i + 1}" for i in range(len(found["looks"]))]
+def _held_out(page: LessonBuilder, path: str) -> None:
+    found = evaluate_pronouns(str(path or train_missing(["pronoun"])[0]))
+    layers = [f"layer {i + 1}" for i in range(len(found["attends"]))]
     page.step(
-        "On sentences that it never learnt from",
-        "Of all sentences of this kind that were kept aside: how often il or elle is right; how often with the word "
-        "blinded; and how often the word looks more at what is meant than at the other noun, by the mean of a layer's "
-        f"heads. One half would be chance. {judged(found['right'][0], max(found['looks']))}",
+        "On held-out sentences",
+        "Over all held-out sentences of this kind: how often il or elle is correct; how often with the word isolated; "
+        "and how often the word attends more to its antecedent than to the other noun, by the mean of a layer's heads. "
+        f"One half would be chance. {verdict(found['right'][0], max(found['attends']))}",
         "",
         "model word",
-        value("right", found["right"][0], "", r"\text{right}"),
-        value("right_cut", found["right_cut"][0], "", r"\text{right, blinded}"),
-        value("looks", found["looks"], "layer", r"\text{looks at what is meant}", {"layer": layers}),
-        value("tried", len([one for one in sentences() if one.held_out]), "", r"\text{sentences}"),
+        value("right", found["right"][0], "", r"\text{correct}"),
+        value("right_masked", found["right_masked"][0], "", r"\text{correct, isolated}"),
+        value("attends", found["attends"], "layer", r"\text{attends to its antecedent}", {"layer": layers}),
+        value("sentences", len([one for one in sentences() if one.held_out]), "", r"\text{sentences}"),
     )
 
 
-def judged(right: float, looks: float) -> str:
-    """What a model does, in words: is it right, and does its pronoun look at what is meant?
-
-    >>> judged(0.4, 0.5)
-    'This model is not often right, so its looks say little.'
-    """
+def verdict(right: float, attends: float) -> str:
+    """Summary: is the model correct, and does the pronoun attend to its antecedent?"""
     if right < 0.9:
-        return "This model is not often right, so its looks say little."
-    if looks >= 0.75:
-        return "This model is right, and its pronoun looks where people would."
+        return "This model is often wrong, so its attention says little."
+    if attends >= 0.75:
+        return "This model is correct, and its pronoun attends to its antecedent."
     return (
-        "This model is right, and its pronoun does not look where people would: other words and the decoder find out "
-        "by themselves. Attention is not an explanation."
+        "This model is correct, and its pronoun does not attend to its antecedent: other words and the decoder resolve "
+        "it. Attention is not an explanation."
     )
 
 
 @cache
-def measured(path: str) -> dict[str, list[float]]:
-    """Over the sentences kept aside: shares of right pronouns, as it is and blinded, and of looks at what is meant.
-
-    >>> measured("runs/none")
-    Traceback (most recent call last):
-    regard.errors.ModelError: runs/none is not a run: there is no such directory
-    """
-    model = load(path)
-    assert isinstance(model, TranslationModel)
+def evaluate_pronouns(path: str) -> dict[str, list[float]]:
+    """On held-out sentences: accuracy of the pronoun, also isolated, and how often it attends to its antecedent."""
+    model = load_translator(path)
     kept = [one for one in sentences() if one.held_out]
-    ours, theirs = model.vocabularies.source, model.vocabularies.target
-    source = model.translator().source(ours.encode_batch([one.english for one in kept]))
-    words = [one.english.split() for one in kept]
-    places = {
-        name: torch.tensor([row.index(name(one)) for row, one in zip(words, kept)]) for name in (_it, _meant, _other)
-    }
-    prompt, limits = Tokens.full(torch.full((len(kept), 1), theirs.sos)), torch.full((len(kept),), LONGEST)
+    target, words = model.vocabularies.target, [one.english.split() for one in kept]
+    source = model.translator().pad_source(model.vocabularies.source.encode_batch([one.english for one in kept]))
+    it = torch.tensor([row.index("it") for row in words])
+    antecedent = torch.tensor([row.index(one.antecedent) for row, one in zip(words, kept)])
+    other = torch.tensor([row.index(one.other_noun) for row, one in zip(words, kept)])
+    prompt, limits = Tokens.full(torch.full((len(kept), 1), target.sos)), torch.full((len(kept),), MAX_LENGTH)
     with record(model.module) as trace, torch.no_grad():
         model.module.encoder(source)
     rows = torch.arange(len(kept))
-    looks = []
+    attends = []
     for seen in trace.find(WEIGHTS):
-        mean = seen.data.mean(1)[rows, places[_it]]
-        looks.append(float((mean[rows, places[_meant]] > mean[rows, places[_other]]).double().mean()))
+        mean = seen.data.mean(1)[rows, it]
+        attends.append(float((mean[rows, antecedent] > mean[rows, other]).double().mean()))
     shares = {}
-    for name, replace in (("right", {}), ("right_cut", {WEIGHTS: blinding(places[_it])})):
+    for name, replace in (("right", {}), ("right_masked", {WEIGHTS: attend_to_itself(it)})):
         with record(model.module, replace) if replace else nullcontext():
-            found = search(model.module, source, prompt, Beam(1, eos=theirs.eos), limits)
-        said = [set(theirs.tokens(best[0].tokens)) & {"il", "elle"} for best in found]
-        shares[name] = [sum(one == {wanted.pronoun} for one, wanted in zip(said, kept)) / len(kept)]
-    return {**shares, "looks": looks}
-
-
-def _it(one: Sentence) -> str:
-    return "it"
-
-
-def _meant(one: Sentence) -> str:
-    return one.meant
-
-
-def _other(one: Sentence) -> str:
-    return one.place if one.meant == one.walker else one.walker
-
-
-PLAN = Plan(INPUTS, _work)
+            found = search(model.module, source, prompt, Beam(1, eos=target.eos), limits)
+        pronouns = [set(target.tokens(best[0].tokens)) & {"il", "elle"} for best in found]
+        shares[name] = [sum(p == {one.pronoun} for p, one in zip(pronouns, kept)) / len(kept)]
+    return {**shares, "attends": attends}

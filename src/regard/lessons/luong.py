@@ -1,4 +1,4 @@
-"""Lesson: Luong's scores beside one another, the attention vector, and input feeding."""
+"""Lesson: Luong's attention scores compared, the attention vector, and input feeding."""
 
 from __future__ import annotations
 
@@ -8,139 +8,116 @@ import torch
 from torch import Tensor
 
 from regard.errors import ConfigError
-from regard.lessons.engine.builder import Page
-from regard.lessons.engine.inputs import Input, Plan, Work
-from regard.lessons.engine.layers import tensor
-from regard.lessons.engine.lesson import Value
-from regard.models.luong import Looked, LuongConfig, LuongDecoder
+from regard.lessons.bahdanau import SOURCE
+from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.models.luong import LuongConfig, LuongDecoder, LuongSource
 from regard.nn.alignment import ScoreName
 from regard.sequence import Padded
 from regard.spaces import Words
 from regard.trace import record
 
-value = Page.value
-SOURCE = ["je", "suis", "étudiant", "<EOS>"]
-KINDS: tuple[ScoreName, ...] = ("dot", "general", "concat", "cosine")
+SCORES: dict[ScoreName, tuple[str, str, str]] = {
+    "dot": (
+        "A dot product: both states must have the same width, and nothing is learned.",
+        r"e_s = h_t \cdot \bar{h}_s",
+        "h H",
+    ),
+    "general": ("A matrix between them learns which components correspond.", r"e_s = h_t^\top W \bar{h}_s", "h W H"),
+    "concat": (
+        "Bahdanau's small network, with both matrices concatenated.",
+        r"e_s = v \cdot \tanh(W_a [h_t; \bar{h}_s])",
+        "v Wa h H",
+    ),
+    "cosine": (
+        "The angle alone, independent of the lengths; since a cosine is never above 1, a factor controls how sharp the "
+        "softmax is.",
+        r"e_s = \beta \frac{h_t \cdot \bar{h}_s}{\|h_t\| \|\bar{h}_s\|}",
+        "sharpness h H",
+    ),
+}
+"""text, formula and operands of each score"""
 
 INPUTS = (
     Input(
         "H",
         [[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0], [0.0, -2.0]],
-        "the encoder's states, one a word",
+        "encoder states, one per word",
         ("source", "unit"),
         r"\bar{h}_s",
         {"source": SOURCE},
     ),
-    Input("h", [1.0, 0.5], "the decoder's state, after its step", ("unit",), "h_t"),
+    Input("h", [1.0, 0.5], "decoder state, after its step", ("unit",), "h_t"),
     Input("W", [[1.0, 1.0], [0.0, 1.0]], "for general", ("unit", "other")),
     Input("Wa", [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]], "for concat", ("inner", "both"), "W_a"),
     Input("v", [1.0, 1.0], "for concat", ("inner",)),
-    Input("sharpness", 1.0, "for cosine: the cosine is multiplied by it", symbol=r"\beta", bounds=(1e-3, 1e3)),
-    Input("score", "general", "which of them goes on", choices=KINDS),
-    Input("Wc", [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]], "makes the attention vector", ("unit", "both"), "W_c"),
-    Input("e", [0.5, -0.5], "the vector of the word that was said", ("word",)),
+    Input("sharpness", 1.0, "for cosine: factor of the cosine", symbol=r"\beta", bounds=(1e-3, 1e3)),
+    Input("score", "general", "the score used for the context", choices=tuple(SCORES)),
+    Input("Wc", [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]], "attention vector weights", ("unit", "both"), "W_c"),
+    Input("e", [0.5, -0.5], "embedding of the generated word", ("word",)),
 )
-FORMULAS: dict[ScoreName, tuple[str, str, str]] = {
-    "dot": (
-        "A plain product: state and states must be of one width, and nothing is learnt.",
-        r"e_s = h_t \cdot \bar{h}_s",
-        "h H",
-    ),
-    "general": (
-        "A matrix between them learns what belongs together.",
-        r"e_s = h_t^\top W \bar{h}_s",
-        "h W H",
-    ),
-    "concat": (
-        "Bahdanau's small network, with both matrices side by side.",
-        r"e_s = v \cdot \tanh(W_a [h_t; \bar{h}_s])",
-        "v Wa h H",
-    ),
-    "cosine": (
-        "The angle alone, whatever the length; a factor makes it as sharp as is wanted, since a cosine is never above "
-        "1.",
-        r"e_s = \beta \frac{h_t \cdot \bar{h}_s}{\|h_t\| \|\bar{h}_s\|}",
-        "sharpness h H",
-    ),
-}
 
 
-def _work(given: Mapping[str, Value]) -> Work:
-    """Each score through the package's decoder; the chosen one goes on to context and attention vector."""
-    page = Page(given)
-    _check(given)
-    numbers = {name: tensor(put) for name, put in given.items() if name != "score"}
-    along, seen = dict(given["H"].labels), {}
-    for kind in KINDS:
-        seen[kind] = looked(kind, numbers)
-        text, formula, using = FORMULAS[kind]
+def compute(page: LessonBuilder) -> None:
+    """Each score by the package's decoder; the selected one gives context and attention vector."""
+    numbers = {one.name: page.tensor(one.name) for one in INPUTS if one.name != "score"}
+    units = len(numbers["h"])
+    for name, expected in (("W", units), ("Wa", 2 * units), ("Wc", 2 * units)):
+        if (size := numbers[name].shape[1]) != expected:
+            raise ConfigError(f"{name}: expected rows of {expected} numbers for {units} units, got {size}")
+    labels, seen = page.labels("H"), {}
+    for kind, (text, formula, using) in SCORES.items():
+        seen[kind] = trace_decoder(kind, numbers)
         page.step(
             f"The score: {kind}",
             text,
             formula,
             using,
-            value(f"scores_{kind}", seen[kind]["scores"], "source", "e_s", along),
-            value(f"weights_{kind}", seen[kind]["weights"], "source", r"\alpha_s", along, "weights"),
+            value(f"scores_{kind}", seen[kind]["scores"], "source", "e_s", labels),
+            value(f"weights_{kind}", seen[kind]["weights"], "source", r"\alpha_s", labels, "weights"),
         )
-    chosen = given["score"].data
-    _goes_on(page, chosen, seen[chosen], numbers)
-    by_hand = _by_hand(numbers)
-    for kind in KINDS:
-        page.agree(f"the formula and the package's scores, {kind}", by_hand[kind], seen[kind]["scores"])
-    context, h, Wc = seen[chosen]["context"], numbers["h"], numbers["Wc"]
-    vector = torch.tanh(Wc @ torch.cat([context, h]))
-    page.agree("the formula and the package's attention vector", vector, seen[chosen]["attended"])
-    return page.work()
+    selected = page.data("score")
+    _attention_vector(page, selected, seen[selected])
+    formulas = _by_formula(numbers)
+    for kind in SCORES:
+        page.compare(f"the formula and the package's scores, {kind}", formulas[kind], seen[kind]["scores"])
+    vector = torch.tanh(numbers["Wc"] @ torch.cat([seen[selected]["context"], numbers["h"]]))
+    page.compare("the formula and the package's attention vector", vector, seen[selected]["attended"])
 
 
-def _check(given: Mapping[str, Value]) -> None:
-    units = len(given["h"].data)
-    for name, size, wanted in (
-        ("W", len(given["W"].data[0]), units),
-        ("Wa", len(given["Wa"].data[0]), 2 * units),
-        ("Wc", len(given["Wc"].data[0]), 2 * units),
-    ):
-        if size != wanted:
-            raise ConfigError(f"{name}: expected rows of {wanted} numbers for {units} units, got {size}")
-
-
-def _goes_on(page: Page, chosen: str, seen: Mapping[str, Tensor], numbers: Mapping[str, Tensor]) -> None:
+def _attention_vector(page: LessonBuilder, selected: str, seen: Mapping[str, Tensor]) -> None:
     page.step(
-        f"The context, by {chosen}",
-        "The encoder's states, each as much as its weight says.",
+        f"The context, by {selected}",
+        "The weighted sum of the encoder states.",
         r"c_t = \sum_s \alpha_s \bar{h}_s",
-        f"score weights_{chosen} H",
+        f"score weights_{selected} H",
         value("context", seen["context"], "unit", "c_t"),
     )
     page.step(
         "The attention vector",
-        "Context and state side by side, through one layer: this is what the softmax over the words sees.",
+        "Context and state, concatenated and passed through one layer: this is the input of the softmax over the "
+        "vocabulary.",
         r"\tilde{h}_t = \tanh(W_c [c_t; h_t])",
         "Wc context h",
         value("attended", seen["attended"], "unit", r"\tilde{h}_t"),
     )
     page.step(
         "Input feeding",
-        "The next step reads the word that was said and this vector, so that it knows where was looked before.",
+        "The next step reads the generated word and this vector, so that it has information about previous attention "
+        "decisions.",
         r"x_{t+1} = [e; \tilde{h}_t]",
         "e attended",
-        value("fed", torch.cat([numbers["e"], seen["attended"]]), "both", "x_{t+1}"),
+        value("fed", torch.cat([page.tensor("e"), seen["attended"]]), "both", "x_{t+1}"),
     )
 
 
-def looked(kind: ScoreName, numbers: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What the package's Luong decoder shows with these weights: scores, weights, context, attention vector.
-
-    >>> numbers = {"H": torch.eye(2).double(), "h": torch.tensor([1.0, 2.0]).double(), "Wc": torch.ones(2, 4).double()}
-    >>> looked("dot", numbers)["scores"].tolist()
-    [1.0, 2.0]
-    """
-    H, h, units = numbers["H"], numbers["h"], len(numbers["h"])
-    decoder = _decoder(kind, units, numbers)
+def trace_decoder(kind: ScoreName, numbers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Scores, weights, context and attention vector of the package's Luong decoder with the given weights."""
+    H, h = numbers["H"], numbers["h"]
+    decoder = _decoder(kind, len(h), numbers)
     states = Padded(H[None], torch.tensor([len(H)]), ragged=False)
-    source = Looked(decoder.cross.annotate(states), decoder.context_said(states.data))
+    source = LuongSource(decoder.cross.annotate(states), decoder.context_projection(states.data))
     with record(decoder) as trace, torch.no_grad():
-        attended = decoder.look(h[None, None], source)[0, 0]
+        attended = decoder.attend(h[None, None], source)[0, 0]
     found = {seen.name.removeprefix("cross."): seen.data[0, 0, 0] for seen in trace.records}
     return {**found, "attended": attended}
 
@@ -148,23 +125,25 @@ def looked(kind: ScoreName, numbers: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def _decoder(kind: ScoreName, units: int, numbers: Mapping[str, Tensor]) -> LuongDecoder:
     model = LuongConfig(layers=1, width=units, score=kind, dropout=0.0).build(Words(5), Words(5)).double()
     decoder: LuongDecoder = model.requires_grad_(False).decoder  # type: ignore[assignment]
-    given = {"context_said.weight": numbers["Wc"][:, :units], "hidden_said.weight": numbers["Wc"][:, units:]}
+    weights = {
+        "context_projection.weight": numbers["Wc"][:, :units],
+        "hidden_projection.weight": numbers["Wc"][:, units:],
+    }
     match kind:
         case "general":
-            given["cross.score.key.weight"] = numbers["W"]
+            weights["cross.score.key.weight"] = numbers["W"]
         case "concat":
-            given["cross.score.query.weight"] = numbers["Wa"][:, :units]
-            given["cross.score.key.weight"] = numbers["Wa"][:, units:]
-            given["cross.score.v.weight"] = numbers["v"][None]
+            weights["cross.score.query.weight"] = numbers["Wa"][:, :units]
+            weights["cross.score.key.weight"] = numbers["Wa"][:, units:]
+            weights["cross.score.v.weight"] = numbers["v"][None]
         case "cosine":
-            given["cross.score.log_sharpness"] = numbers["sharpness"].log()
-    for name, weight in given.items():
-        at = decoder.get_parameter(name)
-        at.data = weight.clone()  # concat's inner width is free here
+            weights["cross.score.log_sharpness"] = numbers["sharpness"].log()
+    for name, weight in weights.items():
+        decoder.get_parameter(name).data = weight.clone()  # replaced, since concat's inner width is free here
     return decoder
 
 
-def _by_hand(numbers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _by_formula(numbers: Mapping[str, Tensor]) -> dict[str, Tensor]:
     H, h = numbers["H"], numbers["h"]
     both = torch.cat([h.expand(len(H), -1), H], 1)
     lengths = (H.norm(dim=1) * h.norm()).clamp(min=1e-12)
@@ -174,6 +153,3 @@ def _by_hand(numbers: Mapping[str, Tensor]) -> dict[str, Tensor]:
         "concat": torch.tanh(both @ numbers["Wa"].T) @ numbers["v"],
         "cosine": numbers["sharpness"] * (H @ h) / lengths,
     }
-
-
-PLAN = Plan(INPUTS, _work)

@@ -1,48 +1,45 @@
-"""Lesson: sentences of unequal length as one batch, and models that never see the filling."""
+"""Lesson: sentences of unequal length as one batch, and models that ignore the padding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from regard.errors import ConfigError
-from regard.lessons.engine.builder import Page
-from regard.lessons.engine.inputs import LARGEST, Input, Plan, Work
-from regard.lessons.engine.layers import apart
-from regard.lessons.engine.lesson import Value
+from regard.lessons.engine.builder import MAX_NUMBER, Input, LessonBuilder, value
+from regard.lessons.engine.layers import max_difference
 from regard.lessons.proverbs import ENGLISH, SPANISH, WordList
 from regard.models.base import Encoder
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.transformer import TransformerConfig
 from regard.sequence import EOS, SOS, Tokens
 from regard.spaces import Words
-from regard.tasks.translate.prepare import tokens_of
 
-value = Page.value
 WIDTH = 4
 
 INPUTS = (
-    Input("sentences", SPANISH, "what is read", ("sentence",)),
-    Input("targets", ENGLISH, "what is to be said", ("sentence",)),
-    Input("row", 4, "the sentence that is also read alone, from 1 on", bounds=(1, 64)),
-    Input("seed", 1, "the weights of the models are drawn by it", bounds=(0, LARGEST)),
+    Input("sentences", SPANISH, "source sentences", ("sentence",)),
+    Input("targets", ENGLISH, "target sentences", ("sentence",)),
+    Input("row", 4, "the sentence that is also encoded alone, from 1", bounds=(1, 64)),
+    Input("seed", 1, "random seed of the models' weights", bounds=(0, MAX_NUMBER)),
 )
 
-READERS: dict[str, Callable[[Words], Encoder]] = {
+ENCODERS: dict[str, Callable[[Words], Encoder]] = {
     "RNN": lambda words: Seq2SeqConfig(layers=1, width=WIDTH, cell="tanh").build_encoder(words),
     "LSTM, both ways": lambda words: Seq2SeqConfig(layers=2, width=WIDTH, bidirectional=True).build_encoder(words),
     "GRU": lambda words: Seq2SeqConfig(layers=2, width=WIDTH, cell="gru").build_encoder(words),
-    "Transformer": lambda words: TransformerConfig(layers=2, width=WIDTH, inner=8, heads=2).build(words, words).encoder,
+    "Transformer": lambda words: (
+        TransformerConfig(layers=2, width=WIDTH, ffn_width=8, heads=2).build(words, words).encoder
+    ),
 }
-"""Encoders of the package, each tiny."""
+"""small encoders of the package"""
 
 
-def _work(given: Mapping[str, Value]) -> Work:
-    """Words, numbers, the padded batch and its mask; then one sentence alone and in the batch."""
-    page = Page(given)
-    sentences, row = given["sentences"].data, given["row"].data
+def compute(page: LessonBuilder) -> None:
+    """Words, ids, the padded batch and its mask; then one sentence alone and in the batch."""
+    sentences, row = page.data("sentences"), page.data("row")
     for number, sentence in enumerate(sentences, 1):
         if not sentence.split():
             raise ConfigError(f"sentences: expected words in each, and number {number} has none")
@@ -50,36 +47,33 @@ def _work(given: Mapping[str, Value]) -> Work:
         raise ConfigError(f"row: expected a sentence from 1 to {len(sentences)}, got {row}")
     words = WordList.of(sentences)
     rows = [words.ids(sentence) for sentence in sentences]
-    batch = Tokens.of(rows)
-    _numbers(page, words, batch)
-    _targets(page, given["targets"].data)
-    differences, careless = _alone_and_together(rows, row - 1, words, given["seed"].data)
+    _batch(page, words, Tokens.pad(rows))
+    _targets(page, page.data("targets"))
+    masked, unmasked = _differences(rows, row - 1, words, page.data("seed"))
     page.step(
-        f"Sentence {row}, alone and among the others",
-        "Encoders of this package read it alone, then in the batch. The largest difference of any number that they "
-        "say about its words: nothing but rounding.",
+        f"Sentence {row}, alone and in the batch",
+        "This package's encoders read it alone, then in the batch. The largest difference of any of their outputs for "
+        "its words: only rounding.",
         r"\max |\text{alone} - \text{batch}|",
         "batch row seed",
-        value("differences", list(differences.values()), "model", r"\text{difference}", {"model": list(differences)}),
+        value("differences", list(masked.values()), "model", r"\text{difference}", {"model": list(masked)}),
     )
     page.step(
         "If <PAD> were read like a word",
-        "The same, where nobody says how long the sentences are. A short sentence would then depend on its longest "
-        "neighbour.",
+        "The same without the lengths. A short sentence would then depend on the longest sentence of its batch.",
         r"\max |\text{alone} - \text{careless}|",
         "batch row seed",
-        value("careless", list(careless.values()), "model", r"\text{difference}", {"model": list(careless)}),
+        value("careless", list(unmasked.values()), "model", r"\text{difference}", {"model": list(unmasked)}),
     )
-    page.agree("the sentence alone and in the batch", 0.0, max(differences.values()))
-    page.lecture("the fourth row", ["Que", "sera,", "sera", "<PAD>", "<PAD>"], "last_row")
-    return page.work()
+    page.compare("the sentence alone and in the batch", 0.0, max(masked.values()))
+    page.expect("the fourth row", ["Que", "sera,", "sera", "<PAD>", "<PAD>"], "last_row")
 
 
-def _numbers(page: Page, words: WordList, batch: Tokens) -> None:
-    places = [str(i + 1) for i in range(batch.data.shape[1])]
+def _batch(page: LessonBuilder, words: WordList, batch: Tokens) -> None:
+    labels = {"place": [str(i + 1) for i in range(batch.data.shape[1])]}
     page.step(
-        "Words become numbers",
-        "Cut at the spaces and counted from 4 on; 0 to 3 are <PAD>, <UNK>, <SOS> and <EOS>.",
+        "Words become ids",
+        "Split at spaces and numbered from 4; 0 to 3 are <PAD>, <UNK>, <SOS> and <EOS>.",
         "",
         "sentences",
         value("lengths", batch.lengths, "sentence", r"\text{lengths}"),
@@ -87,55 +81,53 @@ def _numbers(page: Page, words: WordList, batch: Tokens) -> None:
     )
     page.step(
         "One rectangle",
-        "As wide as the longest sentence; shorter ones are filled up with <PAD> on the right.",
+        "As wide as the longest sentence; shorter ones are padded with <PAD> on the right.",
         "",
         "sentences",
         value("padded", [words.words(row) for row in batch.data.tolist()], "sentence place", r"\text{words}"),
         value("last_row", words.words(batch.data[-1].tolist()), "place", r"\text{last row}"),
-        value("batch", batch.data, "sentence place", labels={"place": places}),
+        value("batch", batch.data, "sentence place", labels=labels),
     )
     page.step(
-        "What is real",
-        "The lengths say it, and never the number 0: a model looks at places where there is something (1).",
+        "The mask",
+        "It comes from the lengths, never from the id 0: a model attends to positions with a real word (1).",
         r"m_{ij} = 1 \text{ where } j < \text{length}_i",
         "lengths",
         value("mask", batch.mask.long(), "sentence place", "m"),
     )
 
 
-def _targets(page: Page, sentences: list[str]) -> None:
+def _targets(page: LessonBuilder, sentences: list[str]) -> None:
     words = WordList.of(sentences)
-    batch = tokens_of([words.ids(sentence) for sentence in sentences], (SOS,), (EOS,))
+    batch = Tokens.pad([words.ids(sentence) for sentence in sentences], (SOS,), (EOS,))
     page.step(
-        "What is to be said",
-        "The other side of the batch, between <SOS>, with which saying begins, and <EOS>, with which it ends.",
+        "The targets",
+        "The target side of the batch, between <SOS>, the first input of the decoder, and <EOS>, which ends a "
+        "sentence.",
         "",
         "targets",
-        value("said", [words.words(row) for row in batch.data.tolist()], "sentence place", r"\text{targets}"),
+        value("target_rows", [words.words(row) for row in batch.data.tolist()], "sentence place", r"\text{targets}"),
     )
 
 
-def _alone_and_together(
+def _differences(
     rows: list[list[int]], which: int, words: WordList, seed: int
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Of each reader: differences when it knows the lengths, and when it takes <PAD> for a word."""
-    alone, batch = Tokens.of([rows[which]]), Tokens.of(rows)
-    careless, known = {}, {}
-    for name, make in READERS.items():
+    """Differences of a sentence alone and in the batch, per encoder: with the lengths, and with <PAD> as a word."""
+    alone, batch, length = Tokens.pad([rows[which]]), Tokens.pad(rows), len(rows[which])
+    masked, unmasked = {}, {}
+    for name, make in ENCODERS.items():
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             torch.manual_seed(seed)
-            reader = make(Words(words.size)).double().eval()
-            wanted = _said(reader, alone, 0, len(rows[which]))
-            known[name] = apart(wanted, _said(reader, batch, which, len(rows[which])))
-            careless[name] = apart(wanted, _said(reader, Tokens.full(batch.data), which, len(rows[which])))
-    return known, careless
+            encoder = make(Words(words.size)).double().eval()
+            expected = _outputs(encoder, alone, 0, length)
+            masked[name] = max_difference(expected, _outputs(encoder, batch, which, length))
+            unmasked[name] = max_difference(expected, _outputs(encoder, Tokens.full(batch.data), which, length))
+    return masked, unmasked
 
 
-def _said(reader: Encoder, batch: Tokens, row: int, length: int) -> Tensor:
-    """All that an encoder says about a sentence: its words' states, and what it hands on."""
-    memory = reader(batch)
-    handed = [part[row] for layer in memory.final for part in layer]
-    return torch.cat([memory.states.data[row, :length].flatten(), *handed])
-
-
-PLAN = Plan(INPUTS, _work)
+def _outputs(encoder: Encoder, batch: Tokens, row: int, length: int) -> Tensor:
+    """All outputs of an encoder for a sentence: the states of its words, and the final states."""
+    memory = encoder(batch)
+    final = [part[row] for layer in memory.final for part in layer]
+    return torch.cat([memory.states.data[row, :length].flatten(), *final])

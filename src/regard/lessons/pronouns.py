@@ -1,4 +1,4 @@
-"""English sentences with "it" and their French: what it stands for decides between il and elle."""
+"""English sentences with "it" and their French translations: the antecedent decides between il and elle."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ OF_PLACES = {
     "crowded": "bondé bondée", "busy": "encombré encombrée",
 }  # fmt: skip
 HELD_OUT = 10
-"""Of so many sentences one is never learnt from."""
+"""one in this many sentences is held out from training"""
 
 
 @dataclass(frozen=True)
-class Sentence:
-    """One sentence, and the word that "it" stands for.
+class PronounSentence:
+    """A sentence, and the antecedent of its "it".
 
-    >>> one = Sentence("animal", "street", "tired")
-    >>> one.english, one.french
-    ('the animal does not cross the street because it is too tired', "l'animal ne traverse pas la rue car il est trop \
-fatigué")
-    >>> one.meant, Sentence("animal", "street", "wide").meant, Sentence("animal", "street", "wide").pronoun
-    ('animal', 'street', 'elle')
+    >>> one = PronounSentence("animal", "street", "wide")
+    >>> one.english
+    'the animal does not cross the street because it is too wide'
+    >>> one.french, one.antecedent
+    ("l'animal ne traverse pas la rue car elle est trop large", 'street')
     """
 
     walker: str
@@ -44,13 +43,18 @@ fatigué")
     adjective: str
 
     @property
-    def meant(self) -> str:
-        """What is tired walks; what is wide is walked on."""
+    def antecedent(self) -> str:
+        """The noun that "it" refers to: animals can be tired, streets can be wide."""
         return self.walker if self.adjective in OF_WALKERS else self.place
 
     @property
+    def other_noun(self) -> str:
+        """The noun that "it" does not refer to."""
+        return self.place if self.antecedent == self.walker else self.walker
+
+    @property
     def pronoun(self) -> str:
-        """il or elle, by the gender of what is meant."""
+        """il or elle, by the gender of the antecedent."""
         return "il" if self._gender == "m" else "elle"
 
     @property
@@ -66,16 +70,16 @@ fatigué")
 
     @property
     def held_out(self) -> bool:
-        """Whether it is kept to try the model with; the same sentences on every machine."""
+        """Whether it is held out from training; the same sentences on every machine."""
         return int.from_bytes(blake2b(self.english.encode(), digest_size=4).digest()) % HELD_OUT == 0
 
     @property
     def _gender(self) -> str:
-        return (WALKERS | PLACES)[self.meant][-1]
+        return (WALKERS | PLACES)[self.antecedent][-1]
 
 
-def sentences() -> Iterator[Sentence]:
-    """All of them.
+def sentences() -> Iterator[PronounSentence]:
+    """All combinations.
 
     >>> len(list(sentences())), sum(sentence.held_out for sentence in sentences())
     (1440, 140)
@@ -83,4 +87,4 @@ def sentences() -> Iterator[Sentence]:
     for walker in WALKERS:
         for place in PLACES:
             for adjective in (*OF_WALKERS, *OF_PLACES):
-                yield Sentence(walker, place, adjective)
+                yield PronounSentence(walker, place, adjective)

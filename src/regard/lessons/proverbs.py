@@ -1,4 +1,4 @@
-"""The four proverbs of the lecture, Spanish and English, as words and as numbers."""
+"""The four proverbs of the lecture in Spanish and English, and a word-level vocabulary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPECIAL = {PAD: "<PAD>", UNK: "<UNK>", SOS: "<SOS>", EOS: "<EOS>"}
 
 @dataclass(frozen=True)
 class WordList:
-    """Words cut at spaces, as the lecture does it; numbers from 4 on, in the order in which they are first met.
+    """Vocabulary of words split at spaces; ids from 4, in order of first occurrence.
 
     >>> words = WordList.of(SPANISH)
     >>> words.ids("Que sera, sera"), words.words([19, 0])
@@ -30,19 +30,19 @@ class WordList:
 
     @classmethod
     def of(cls, sentences: Iterable[str]) -> WordList:
-        """Every word of some sentences."""
+        """Vocabulary of some sentences."""
         return cls(tuple(dict.fromkeys(word for sentence in sentences for word in sentence.split())))
 
     @property
     def size(self) -> int:
-        """How many numbers there are, the special ones included."""
+        """Vocabulary size, special tokens included."""
         return len(self.known) + len(SPECIAL)
 
     def ids(self, sentence: str) -> list[int]:
-        """The numbers of a sentence's words; one that is not known is <UNK>."""
-        places = {word: i + len(SPECIAL) for i, word in enumerate(self.known)}
-        return [places.get(word, UNK) for word in sentence.split()]
+        """Ids of a sentence; unknown words are <UNK>."""
+        index = {word: i + len(SPECIAL) for i, word in enumerate(self.known)}
+        return [index.get(word, UNK) for word in sentence.split()]
 
     def words(self, ids: Sequence[int]) -> list[str]:
-        """What numbers stand for."""
+        """Words of some ids."""
         return [SPECIAL[i] if i in SPECIAL else self.known[i - len(SPECIAL)] for i in ids]

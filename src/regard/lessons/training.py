@@ -1,9 +1,8 @@
-"""Lesson: one-hot targets, and a loss that falls: a small Transformer learns one sentence, just now."""
+"""Lesson: one-hot targets, and a falling loss: a small Transformer learns one sentence while the lesson runs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -11,134 +10,124 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.errors import ConfigError
-from regard.lessons.engine.builder import Page
-from regard.lessons.engine.inputs import LARGEST, Input, Plan, Work
-from regard.lessons.engine.lesson import Value
+from regard.lessons.engine.builder import MAX_NUMBER, Input, LessonBuilder, value
 from regard.lessons.proverbs import SPECIAL, WordList
 from regard.models.transformer import TransformerConfig
 from regard.sequence import EOS, SOS, Tokens
 from regard.spaces import Words
 
-value = Page.value
 WIDTH, REST = 16, "others"
+LOSS = r"L = -\frac{1}{T} \sum_t \log p_{t, y_t}"
 
 INPUTS = (
-    Input("vocabulary", ["a", "am", "i", "thanks", "student", "<eos>"], "the words that can be said; the last ends",
+    Input("vocabulary", ["a", "am", "i", "thanks", "student", "<eos>"], "output vocabulary; the last word is <EOS>",
           ("word",)),
-    Input("source", "je suis étudiant", "what is read"),
-    Input("target", "i am a student", "what should be said, in words of the vocabulary"),
-    Input("steps", 60, "of training", bounds=(1, 400)),
-    Input("rate", 0.01, "how far each step goes", bounds=(0, 1)),
-    Input("seed", 1, "the first weights are drawn by it", bounds=(0, LARGEST)),
+    Input("source", "je suis étudiant", "source sentence"),
+    Input("target", "i am a student", "target sentence, in words of the vocabulary"),
+    Input("steps", 60, "training steps", bounds=(1, 400)),
+    Input("rate", 0.01, "learning rate", bounds=(0, 1)),
+    Input("seed", 1, "random seed of the initial weights", bounds=(0, MAX_NUMBER)),
 )  # fmt: skip
 
 
-def _work(given: Mapping[str, Value]) -> Work:
-    """Targets, the untrained model's shares and loss, training, and both again."""
-    page = Page(given)
-    words, target = given["vocabulary"].data, given["target"].data.split()
+def compute(page: LessonBuilder) -> None:
+    """Targets, predictions and loss before training, the loss curve, and both after training."""
+    words, target = page.data("vocabulary"), page.data("target").split()
     if len(set(words)) < len(words):
         raise ConfigError("vocabulary: expected each word once")
     for word in [*target, *([] if target else [""])]:
         if word not in words[:-1]:
             raise ConfigError(f'target: expected words of {", ".join(words[:-1])}, got "{word}"')
-    if not given["source"].data.split():
-        raise ConfigError("source: expected some words, got none")
-    wanted, along = [words.index(word) for word in (*target, words[-1])], {"word": words}
-    said = [*target, words[-1]]
-    onehot = F.one_hot(torch.tensor(wanted), len(words))
+    page.words("source")
+    labels, targets = [*target, words[-1]], [words.index(word) for word in (*target, words[-1])]
+    onehot = F.one_hot(torch.tensor(targets), len(words))
     page.step(
-        "What should be said",
-        "One word after the other, and at the end the word that ends: a row for each, with a single 1.",
+        "The targets",
+        "One word after the other, and <EOS> at the end: one row each, with a single 1.",
         r"y_{ti} = 1 \text{ if } i \text{ is word } t, \text{ else } 0",
         "vocabulary target",
-        value("wanted", onehot, "step word", "y", {"step": said, **along}, "weights"),
-        value("am", onehot[min(1, len(said) - 1)], "word", r"\text{the second}", along),
+        value("targets", onehot, "step word", "y", {"step": labels, "word": words}, "weights"),
+        value("am", onehot[min(1, len(targets) - 1)], "word", r"\text{the second}", {"word": words}),
     )
-    learnt = _learnt(given, words, wanted)
-    _shown(page, learnt, words, said)
-    page.lecture('"am" as a target', [0, 1, 0, 0, 0, 0], "am", 0)
-    page.lecture("the loss after training is below that of before", "yes", "falls")
-    page.lecture("the trained model says it", ["i", "am", "a", "student", "<eos>"], "said")
-    hand = -learnt.after[range(len(wanted)), wanted].log().mean()
-    page.agree("the formula over the shown shares, and the loss of the package", hand, learnt.losses[-1], 1e-4)
-    return page.work()
+    history = _train(page, words, targets)
+    _show(page, history, words, labels)
+    page.expect('"am" as a target', [0, 1, 0, 0, 0, 0], "am", 0)
+    page.expect("the loss after training is below that before", "yes", "falls")
+    page.expect("the trained model's predictions", ["i", "am", "a", "student", "<eos>"], "predicted")
+    formula = -history.after[range(len(targets)), targets].log().mean()
+    page.compare("the formula with these probabilities, and the package's loss", formula, history.losses[-1], 1e-4)
 
 
 @dataclass(frozen=True)
-class Learnt:
-    """Shares of the words before and after, and the loss before each step and after the last."""
+class LossHistory:
+    """Predicted probabilities before and after training, and the loss before each step and after the last."""
 
     before: Tensor
     after: Tensor
     losses: list[float]
 
 
-def _learnt(given: Mapping[str, Value], words: list[str], wanted: list[int]) -> Learnt:
-    source = WordList.of([given["source"].data])
-    read = Tokens.of([source.ids(given["source"].data)])
-    # ids of the special words come first, and the word that ends is one of them
+def _train(page: LessonBuilder, words: list[str], targets: list[int]) -> LossHistory:
+    source = WordList.of([page.data("source")])
+    read = Tokens.pad([source.ids(page.data("source"))])
+    # special ids come first, and <EOS> is one of them
     ids = [EOS if i == len(words) - 1 else i + len(SPECIAL) for i in range(len(words))]
-    answer = torch.tensor([ids[i] for i in wanted])
-    heard = Tokens.full(torch.cat([torch.tensor([SOS]), answer[:-1]])[None])
-    config = TransformerConfig(layers=1, width=WIDTH, inner=32, heads=2, dropout=0.0, norm="pre", tie="none")
+    answer = torch.tensor([ids[i] for i in targets])
+    inputs = Tokens.full(torch.cat([torch.tensor([SOS]), answer[:-1]])[None])
+    config = TransformerConfig(layers=1, width=WIDTH, ffn_width=32, heads=2, dropout=0.0, norm="pre", tie="none")
     space = Words(len(SPECIAL) + len(words) - 1)
     losses = []
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
-        torch.manual_seed(given["seed"].data)
+        torch.manual_seed(page.data("seed"))
         model = config.build(Words(source.size), space)
-        before = _shares(model.readout(model(read, heard))[0], ids)
-        optimizer = torch.optim.Adam(model.parameters(), lr=given["rate"].data)
-        for _ in range(given["steps"].data):
-            loss = space.loss(model.readout(model(read, heard))[0], answer) / len(answer)
+        before = _probs(model.readout(model(read, inputs))[0], ids)
+        optimizer = torch.optim.Adam(model.parameters(), lr=page.data("rate"))
+        for _ in range(page.data("steps")):
+            loss = space.loss(model.readout(model(read, inputs))[0], answer) / len(answer)
             losses.append(float(loss.detach()))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        logits = model.readout(model(read, heard))[0]
+        logits = model.readout(model(read, inputs))[0]
     losses.append(float(space.loss(logits, answer).detach() / len(answer)))
     if not all(map(math.isfinite, losses)):
-        raise ConfigError(f"rate: expected a smaller one than {given['rate'].data:g}; the loss is no number any more")
-    return Learnt(before, _shares(logits, ids), losses)
+        raise ConfigError(f"rate: expected a smaller one than {page.data('rate'):g}; the loss is not finite")
+    return LossHistory(before, _probs(logits, ids), losses)
 
 
-def _shares(logits: Tensor, ids: list[int]) -> Tensor:
-    """Of each word of the vocabulary, and of all that is none (filling, unknown, start) together."""
-    shares = logits.detach().double().softmax(-1)
-    words = shares[:, ids]
-    return torch.cat([words, 1 - words.sum(1, keepdim=True)], 1)
+def _probs(logits: Tensor, ids: list[int]) -> Tensor:
+    """Probabilities of the vocabulary, and the sum of the other special tokens in a last column."""
+    probs = logits.detach().double().softmax(-1)[:, ids]
+    return torch.cat([probs, 1 - probs.sum(1, keepdim=True)], 1)
 
 
-def _shown(page: Page, learnt: Learnt, words: list[str], said: list[str]) -> None:
-    along, first, last = {"step": said, "word": [*words, REST]}, learnt.losses[0], learnt.losses[-1]
+def _show(page: LessonBuilder, history: LossHistory, words: list[str], targets: list[str]) -> None:
+    labels, first, last = {"step": targets, "word": [*words, REST]}, history.losses[0], history.losses[-1]
     page.step(
         "Before training",
-        "What a Transformer with random weights expects at each place: a row adds up to 1. The loss is its mean "
-        "surprise at the right words; who knows nothing of 6 words has log 6 = 1.79.",
-        r"L = -\frac{1}{T} \sum_t \log p_{t, y_t}",
-        "wanted source vocabulary seed",
-        value("before", learnt.before, "step word", "p", along, "weights"),
+        "Predicted probabilities of a Transformer with random weights: each row sums to 1. The loss is the mean "
+        "negative log-likelihood of the target words; a uniform prediction over 6 words has log 6 = 1.79.",
+        LOSS,
+        "targets source vocabulary seed",
+        value("before", history.before, "step word", "p", labels, "weights"),
         value("loss_before", first, "", "L"),
     )
-    steps = [str(i) for i in range(len(learnt.losses))]
+    steps = [str(i) for i in range(len(history.losses))]
     page.step(
         "The loss falls",
-        "A step: read, compare, and move every weight a little in the direction that makes the loss smaller.",
+        "One step: forward pass, loss, gradient, and a small update of every weight that reduces the loss.",
         r"\theta \to \theta - \text{rate} \cdot \text{Adam}(\frac{\partial L}{\partial \theta})",
-        "before wanted source steps rate seed vocabulary",
-        value("losses", learnt.losses, "step", "L", {"step": steps}, "line"),
+        "before targets source steps rate seed vocabulary",
+        value("losses", history.losses, "step", "L", {"step": steps}, "line"),
         value("falls", "yes" if last < first and math.isfinite(last) else "no", "", r"\text{it falls}"),
     )
-    best = learnt.after[:, : len(words)].argmax(1).tolist()
+    best = history.after[:, : len(words)].argmax(1).tolist()
     page.step(
         "After training",
-        "Nearly all of each row is where the 1 of the target is.",
-        r"L = -\frac{1}{T} \sum_t \log p_{t, y_t}",
-        "losses wanted source vocabulary steps rate seed",
-        value("after", learnt.after, "step word", "p", along, "weights"),
+        "Nearly all probability of each row is where the target has its 1.",
+        LOSS,
+        "losses targets source vocabulary steps rate seed",
+        value("after", history.after, "step word", "p", labels, "weights"),
         value("loss_after", last, "", "L"),
-        value("said", [words[i] for i in best], "step", r"\text{the likeliest}"),
+        value("predicted", [words[i] for i in best], "step", r"\text{most probable}"),
     )
-
-
-PLAN = Plan(INPUTS, _work)

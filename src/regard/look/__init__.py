@@ -1,30 +1,18 @@
-"""Looking at what was recorded: a trace becomes plain data, a heat map in the terminal, an SVG, a file."""
+"""Views of recorded model internals: a trace as plain data, in the terminal, as SVG, as an HTML page or a file."""
 
 from regard.look.attention import AttentionGrid, AttentionView
-from regard.look.decay import Decay, DecayView
+from regard.look.decay import DecayView, GradientDecay
 from regard.look.gradients import GradientsView, gradients_through_time
-from regard.look.highlighted_text import ColouredText
-from regard.look.recording import Recording, Seen
+from regard.look.highlighted_text import HighlightedText
+from regard.look.recording import RecordInfo, Recording
 from regard.look.saliency import Saliency
 from regard.look.states import StatesView
 from regard.look.sweeps import forget_sweep, spectral_sweep
-from regard.look.teacher_forcing import Reading
-from regard.look.tokens import shown
+from regard.look.teacher_forcing import TeacherForcedPass
+from regard.look.tokens import token_label
 
 __all__ = [
-    "AttentionGrid",
-    "AttentionView",
-    "ColouredText",
-    "Decay",
-    "DecayView",
-    "GradientsView",
-    "Reading",
-    "Recording",
-    "Saliency",
-    "Seen",
-    "StatesView",
-    "forget_sweep",
-    "gradients_through_time",
-    "shown",
-    "spectral_sweep",
-]
+    "AttentionGrid", "AttentionView", "DecayView", "GradientDecay", "GradientsView", "HighlightedText", "RecordInfo",
+    "Recording", "Saliency", "StatesView", "TeacherForcedPass", "forget_sweep", "gradients_through_time",
+    "spectral_sweep", "token_label",
+]  # fmt: skip

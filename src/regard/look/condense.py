@@ -1,7 +1,7 @@
-"""What led to the answer, and nothing else: one record a name, the steps of decoding joined under one another.
+"""Condensed recording: the path of the first sentence's answer, with all steps joined into one record per name.
 
-A recording holds a record a step and a row a hypothesis. The page shows one sentence and the answer it got, so here
-each name becomes one tensor: its axes say whose words they wear, and every number is one that the model used.
+A recording holds one record per step and one row per hypothesis. The page shows one sentence and its answer, so here
+each name becomes one tensor with tokens along its axes; every number is one that the model used.
 """
 
 from __future__ import annotations
@@ -13,108 +13,107 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.look.decoding_path import ANSWER, Spell, crosses, passes, plain, reader, side, spelt, trimmed
-from regard.look.states import backwards, begins
+from regard.look.decoding_path import (
+    ANSWER,
+    IdToToken,
+    axis_side,
+    input_side,
+    is_cross_attention,
+    passes,
+    row_tokens,
+    strip_padding,
+    to_list,
+)
+from regard.look.states import is_backwards, is_initial
 from regard.trace import Record
 
 Path = Sequence[tuple[Record, int]]
-"""Records that follow one another, each with the row of its batch that is looked at."""
-Words = dict[str, list[list[str]]]
-"""Of a sequence ("source", "target", "read"): its words, in a list of one row."""
+"""Successive records, each with the row of its batch."""
+Sequences = dict[str, list[list[str]]]
+"""Per sequence ("source", "target", "read"): its tokens, in a list of one row."""
 
 
-def condensed(records: Sequence[Record], spell: Spell) -> list[Record]:
-    """The steps that led to the answer for the first sentence, joined.
-
-    >>> one = Record("w.weights", ("batch", "query", "key"), torch.ones(1, 1, 1), {}, {"step": 0, "target": [[2]]})
-    >>> two = Record("w.weights", ("batch", "query", "key"), torch.ones(1, 1, 2), {}, {"step": 1, "target": [[5]]})
-    >>> condensed([one, two], {})[0].data
-    tensor([[[1., 0.],
-             [1., 1.]]])
-    """
-    if records and all(record.scene.get("condensed") for record in records):
-        return list(records)  # out of a file
-    words = sequences(records, spell)
-    return [_whole(name, records, words) for name in dict.fromkeys(record.name for record in records)]
+def condense(records: Sequence[Record], id_to_token: IdToToken) -> list[Record]:
+    """The steps that led to the answer for the first sentence, joined."""
+    if records and all(record.context.get("condensed") for record in records):
+        return list(records)  # loaded from a file
+    tokens = sequences(records, id_to_token)
+    return [_condense_name(name, records, tokens) for name in dict.fromkeys(record.name for record in records)]
 
 
-def _whole(name: str, records: Sequence[Record], words: Words) -> Record:
-    found = passes(name, records)[0]
-    path = [(found.records[0], 0)] if name == ANSWER else found.path(found.sources[0])
-    axes, data = joined(path)
-    first, scene = path[0][0], {**words, "condensed": True}
-    if begins(first):
-        scene["begins"] = True
-    if backwards(first):  # so that it stands under the word it was read at
-        data, scene["backwards"] = data.flip(axes.index("position")), True
+def _condense_name(name: str, records: Sequence[Record], tokens: Sequences) -> Record:
+    traced = passes(name, records)[0]
+    path = [(traced.records[0], 0)] if name == ANSWER else traced.path(traced.sources[0])
+    axes, data = join_steps(path)
+    first, context = path[0][0], {**tokens, "condensed": True}
+    if is_initial(first):
+        context["begins"] = True
+    if is_backwards(first):  # aligned with the tokens
+        data, context["backwards"] = data.flip(axes.index("position")), True
     labels: dict[str, Any] = {}
     for axis, size in zip(axes, data.shape, strict=True):
         given = first.labels.get(axis)
         if isinstance(given, tuple):  # names of its own, such as those of gates
-            labels[axis] = scene[axis] = given
+            labels[axis] = context[axis] = given
             continue
-        fitting = [side for side in _whose(axis, first) if side in words and len(words[side][0]) == size]
-        if fitting:
-            labels[axis] = words[fitting[0]]
-    return Record(name, ("batch", *axes), data[None], labels, scene)
+        matches = [side for side in _candidate_sides(axis, first) if side in tokens and len(tokens[side][0]) == size]
+        if matches:
+            labels[axis] = tokens[matches[0]]
+    return Record(name, ("batch", *axes), data[None], labels, context)
 
 
-def sequences(records: Sequence[Record], spell: Spell) -> Words:
-    """The words of the first sentence: what was read, what was said, and what the decoder read to say it.
+def sequences(records: Sequence[Record], id_to_token: IdToToken) -> Sequences:
+    """Tokens of the first sentence: "source", "target" (the answer), and "read" (the decoder's input).
 
-    A text that was read as it is, with nothing said, is what the decoder read.
+    A text that was read without generating is the decoder's input.
 
     >>> sequences([Record("w", ("batch",), torch.ones(1), {}, {"target": [["The", " sea"]]})], {})
     {'read': [['The', ' sea']]}
     """
-    words = _first("source", "source", records, spell)
-    found = next((one for one in passes("logits", records) if one.decoded), None)
-    if found is None:
-        return words | _first("target", "read", records, spell)
-    path = found.path(found.sources[0])
+    source = _first_row("source", "source", records, id_to_token)
+    traced = next((one for one in passes("logits", records) if one.is_decoding), None)
+    if traced is None:
+        return source | _first_row("target", "read", records, id_to_token)
+    path = traced.path(traced.sources[0])
     answer = next((record for record in records if record.name == ANSWER), None)
-    given = None if answer is None else answer.labels.get("position")
-    said = found.said(found.sources[0]) if given is None else given[0]
-    target = _spelt(said, "target", spell)[: len(path)]
-    prompt = _spelt(trimmed(plain(path[0][0].scene["target"][0])), "target", spell)
-    return words | {"target": [target], "read": [[*prompt, *target][: len(prompt) + len(path) - 1]]}
+    labels = None if answer is None else answer.labels.get("position")
+    ids = traced.answer_ids(traced.sources[0]) if labels is None else labels[0]
+    target = row_tokens(ids, "target", id_to_token)[: len(path)]
+    prompt = row_tokens(strip_padding(to_list(path[0][0].context["target"][0])), "target", id_to_token)
+    return source | {"target": [target], "read": [[*prompt, *target][: len(prompt) + len(path) - 1]]}
 
 
-def _first(whose: str, name: str, records: Sequence[Record], spell: Spell) -> Words:
-    """The words of the first sentence of a side, under a name; nothing if nobody said them."""
+def _first_row(side: str, name: str, records: Sequence[Record], id_to_token: IdToToken) -> Sequences:
+    """Tokens of the first sentence of a side, under a name; empty if they are not known."""
     for record in records:
-        given = record.scene.get(whose)
-        if given is not None and len(given) and len(given[0]):
-            return {name: [_spelt(given[0], whose, spell)]}
+        rows = record.context.get(side)
+        if rows is not None and len(rows) and len(rows[0]):
+            return {name: [row_tokens(rows[0], side, id_to_token)]}
     return {}
 
 
-def _spelt(row: Any, whose: str, spell: Spell) -> list[str]:
-    return [item if isinstance(item, str) else spelt([item], whose, spell)[0] for item in plain(row)]
+def join_steps(path: Path) -> tuple[tuple[str, ...], Tensor]:
+    """Axes and numbers of a path, without the batch axis.
 
+    Queries and positions are concatenated; the last record's keys include all earlier ones; records of a single place
+    get an axis "query", "position" or "step"; an initial state gets none.
 
-def joined(path: Path) -> tuple[tuple[str, ...], Tensor]:
-    """The axes and the numbers of a path, without the batch.
-
-    Queries and positions follow one another; of keys the last record has all that the earlier ones had; what has no
-    place in a sentence of its own gets one: an axis "query", "position" or "step"; what a decoder begins from has none.
-
-    >>> joined([(Record("h", ("batch", "width"), torch.ones(1, 2), {}, {"position": t}), 0) for t in range(3)])[0]
+    >>> join_steps([(Record("h", ("batch", "width"), torch.ones(1, 2), {}, {"position": t}), 0) for t in range(3)])[0]
     ('position', 'width')
     """
     record = path[0][0]
     axes = tuple(axis for axis in record.axes if axis != "batch")
     parts = [_row(record, row) for record, row in path]
-    nothing = 0.0 if record.name.endswith("weights") else math.nan
-    if "key" in axes and not {"query", "width"} & set(axes):  # one query a record
+    fill = 0.0 if record.name.endswith("weights") else math.nan
+    if "key" in axes and not {"query", "width"} & set(axes):  # one query per record
         axes, parts = ("query", *axes), [part[None] for part in parts]
     if "query" in axes:
-        return axes, _under_one_another(parts, axes, nothing)
+        return axes, _concat_queries(parts, axes, fill)
     if "key" in axes:
         return axes, parts[-1]
     if "position" in axes:
         return axes, torch.cat(parts, axes.index("position"))
-    place = next((name for name in ("position", "step") if name in record.scene and not begins(record)), None)
+    place = next((name for name in ("position", "step") if name in record.context and not is_initial(record)), None)
     return (axes, parts[0]) if place is None else ((place, *axes), torch.stack(parts))
 
 
@@ -124,23 +123,23 @@ def _row(record: Record, row: int) -> Tensor:
     return data.float() if data.is_floating_point() else data
 
 
-def _under_one_another(parts: Sequence[Tensor], axes: Sequence[str], nothing: float) -> Tensor:
-    """Queries of all steps; a key that was not there yet is `nothing`."""
+def _concat_queries(parts: Sequence[Tensor], axes: Sequence[str], fill: float) -> Tensor:
+    """Queries of all steps; keys that did not exist yet are `fill`."""
     if "key" in axes:
         at = axes.index("key")
         longest = max(part.shape[at] for part in parts)
         after = (0, 0) * (len(axes) - 1 - at)
-        parts = [torch.nn.functional.pad(p, (*after, 0, longest - p.shape[at]), value=nothing) for p in parts]
+        parts = [torch.nn.functional.pad(p, (*after, 0, longest - p.shape[at]), value=fill) for p in parts]
     return torch.cat(list(parts), axes.index("query"))
 
 
-def _whose(axis: str, record: Record) -> tuple[str, ...]:
-    """Which sequences' words an axis may wear, the first that fits. A query at another sequence is for what is said."""
+def _candidate_sides(axis: str, record: Record) -> tuple[str, ...]:
+    """Sequences whose tokens may label an axis, in order. Queries of cross attention are labeled with their outputs."""
     if record.name == ANSWER or axis == "step":
         return ("target",)
-    given = side(record, axis)
-    if given is None and axis in ("position", "query"):
-        given = reader(record)
-    if given == "target":
-        return ("target", "read") if axis == "query" and crosses(record) else ("read",)
-    return (given,) if given else ()
+    side = axis_side(record, axis)
+    if side is None and axis in ("position", "query"):
+        side = input_side(record)
+    if side == "target":
+        return ("target", "read") if axis == "query" and is_cross_attention(record) else ("read",)
+    return (side,) if side else ()

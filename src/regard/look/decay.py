@@ -1,4 +1,4 @@
-"""How gradients fade or grow with distance: one curve a model, on a logarithmic axis."""
+"""Gradient decay: gradient norms against distance, one curve per model, on a logarithmic axis."""
 
 from __future__ import annotations
 
@@ -10,25 +10,23 @@ import numpy as np
 from rich.cells import cell_len
 
 from regard.look import terminal
-from regard.look.chart import Curve, Linear, Logarithmic, chart
-from regard.look.color_scales import Powers
+from regard.look.chart import LETTERS, Curve, LinearAxis, LineChart, LogAxis
+from regard.look.color_scales import LogScale
 from regard.look.matrix import Matrix
-from regard.look.terminal import Colour
-from regard.look.tokens import cut, visible
+from regard.look.terminal import ColorDepth
+from regard.look.tokens import make_visible, truncate
+from regard.look.view import MatrixView
 
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-WANTED = 72
-"""cells of a title that what was wanted may have"""
+MAX_TARGET = 72
+"""terminal columns of the target text in a title"""
 
 
 @dataclass(frozen=True)
-class Decay:
-    """The norm of dL_t/dh_s against the distance between t and s: the geometric mean over all pairs of a distance.
+class GradientDecay:
+    """Norm of dL_t/dh_s against the distance t - s: geometric mean over all pairs of a distance.
 
-    >>> decay = Decay("rnn", (0, 1, 2, 3), (2.0, 1.0, 0.5, 0.25), (4, 3, 2, 1))
-    >>> round(decay.rate, 6)
-    0.5
-    >>> decay.told()
+    >>> decay = GradientDecay("rnn", (0, 1, 2, 3), (2.0, 1.0, 0.5, 0.25), (4, 3, 2, 1))
+    >>> decay.summary()
     'rnn: each step further back multiplies the gradient by 0.5000; from 2.000 at 0 to 0.2500 at 3 steps'
     """
 
@@ -36,28 +34,28 @@ class Decay:
     distances: tuple[int, ...]
     norms: tuple[float, ...]
     counts: tuple[int, ...]
-    """how many pairs each mean is over"""
+    """number of pairs per distance"""
 
     @classmethod
-    def of(cls, label: str, norms: np.ndarray, distances: np.ndarray) -> Decay:
-        """The curve of a matrix. Pairs of the future have no gradient; a 0 has no logarithm: both are left out."""
-        there = (norms > 0) & np.isfinite(norms) & (distances >= 0)
-        found = []
-        for distance in np.unique(distances[there]).tolist():
-            of_it = norms[there & (distances == distance)].astype(np.float64)
-            found.append((int(distance), math.exp(np.log(of_it).mean()), len(of_it)))
-        return cls(label, *(tuple(column) for column in zip(*found))) if found else cls(label, (), (), ())
+    def from_norms(cls, label: str, norms: np.ndarray, distances: np.ndarray) -> GradientDecay:
+        """The curve of a matrix, without pairs of the future and without zeros, which have no logarithm."""
+        counted = (norms > 0) & np.isfinite(norms) & (distances >= 0)
+        rows = []
+        for distance in np.unique(distances[counted]).tolist():
+            pairs = norms[counted & (distances == distance)].astype(np.float64)
+            rows.append((int(distance), math.exp(np.log(pairs).mean()), len(pairs)))
+        return cls(label, *(tuple(column) for column in zip(*rows))) if rows else cls(label, (), (), ())
 
     @property
     def logs(self) -> tuple[float, ...]:
-        """The mean logarithms (natural) that the norms are powers of."""
+        """Mean natural logarithms of the norms."""
         return tuple(math.log(norm) for norm in self.norms)
 
     @property
     def rate(self) -> float:
-        """What one more step between t and s multiplies the norm by: the slope of the line through the logarithms.
+        """Factor of the norm per step of distance: slope of the regression line through the logarithms.
 
-        Distances count by their pairs; the state that a loss is read from, distance 0, is no part of it.
+        Distances are weighted by their pairs; distance 0, the state that the loss is computed from, is left out.
         """
         far = [i for i, distance in enumerate(self.distances) if distance > 0]
         if len(far) < 2:
@@ -66,7 +64,7 @@ class Decay:
         x0, y0 = np.average(x, weights=weight), np.average(y, weights=weight)
         return math.exp((weight * (x - x0) * (y - y0)).sum() / (weight * (x - x0) ** 2).sum())
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """The curve in one line."""
         if not self.norms:
             return f"{self.label}: no gradient at all"
@@ -77,78 +75,61 @@ class Decay:
         return f"{self.label}: each step further back multiplies the gradient by {self.rate:#.4g}; {ends}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "label": self.label,
-            "distances": list(self.distances),
-            "norms": list(self.norms),
-            "counts": list(self.counts),
-            "rate": None if math.isnan(self.rate) else self.rate,
-        }
+        """Plain data for JSON."""
+        lists = {name: list(getattr(self, name)) for name in ("distances", "norms", "counts")}
+        return {"label": self.label, **lists, "rate": None if math.isnan(self.rate) else self.rate}
 
 
 @dataclass(frozen=True, eq=False)
-class DecayView:
-    """Several curves in one picture.
+class DecayView(MatrixView):
+    """Gradient decay of several models in one chart."""
 
-    >>> DecayView((Decay("rnn", (0, 1), (1.0, 0.5), (2, 1)), Decay("lstm", (0, 1), (1.0, 0.9), (2, 1)))).matrix.columns
-    ('rnn', 'lstm')
-    """
-
-    curves: tuple[Decay, ...]
+    curves: tuple[GradientDecay, ...]
     title: str = "|dL_t/dh_s| against the distance t - s"
-    wanted: str | None = None
-    """the text whose words the losses are of, the same for all models; None: the one that they read"""
+    target: str | None = None
+    """target text of all models, whose losses are differentiated; None: the text that they read"""
 
     @property
     def matrix(self) -> Matrix:
-        """A row a distance, a column a curve; of long texts some distances only."""
-        rows = thinned(sorted({distance for curve in self.curves for distance in curve.distances}))
+        """A row per distance, a column per curve; of long texts some distances only."""
+        rows = thin_distances(sorted({distance for curve in self.curves for distance in curve.distances}))
         numbers = np.full((len(rows), len(self.curves)), math.nan)
         for j, curve in enumerate(self.curves):
-            found = dict(zip(curve.distances, curve.norms))
-            numbers[:, j] = [found.get(distance, math.nan) for distance in rows]
+            norms = dict(zip(curve.distances, curve.norms))
+            numbers[:, j] = [norms.get(distance, math.nan) for distance in rows]
         labels = tuple(curve.label for curve in self.curves)
         return Matrix(
-            numbers, tuple(map(str, rows)), labels, self.title, "distance", "model", given=Powers.of(numbers),
-            spoken=("norms", "is largest in"),
+            numbers, tuple(map(str, rows)), labels, self.title, "distance", "model", color_scale=LogScale.fit(numbers),
+            summary_words=("norms", "is largest in"),
         )  # fmt: skip
 
     def svg(self) -> str:
-        """All curves in one picture, norms in powers of ten."""
-        drawn = [Curve(curve.label, curve.distances, curve.norms) for curve in self.curves]
-        title = "; ".join([self.title, *(cut(line, WANTED) for line in self._wanted())])
-        return chart(drawn, title, Linear("distance t - s, in tokens"), Logarithmic("norm"))
+        """All curves in one chart, norms in powers of ten."""
+        curves = [Curve(curve.label, curve.distances, curve.norms) for curve in self.curves]
+        title = "; ".join([self.title, *(truncate(line, MAX_TARGET) for line in self._target_lines())])
+        return LineChart(title, LinearAxis("distance t - s, in tokens"), LogAxis("norm"), curves).svg()
 
-    def text(self, width: int | None = None, colour: Colour | None = None) -> str:
-        """A table of norms on their colours, and each curve in words; where names are long, letters stand for them."""
+    def text(self, width: int | None = None, color: ColorDepth | None = None) -> str:
+        """A table of norms, and a summary line per curve; letters stand for long names."""
         matrix, keys = self.matrix, [""] * len(self.curves)
-        if max(map(cell_len, matrix.columns), default=0) > terminal.WIDEST_LABEL:
+        if max(map(cell_len, matrix.columns), default=0) > terminal.MAX_LABEL:
             letters = tuple(LETTERS[i % len(LETTERS)] for i in range(len(self.curves)))
             matrix, keys = replace(matrix, columns=letters), [f"{letter}  " for letter in letters]
-        told = [f"{key}{curve.told()}" for key, curve in zip(keys, self.curves)]
-        return "\n".join([terminal.heat_map(matrix, width, colour), *self._wanted(), *told])
+        summaries = [f"{key}{curve.summary()}" for key, curve in zip(keys, self.curves)]
+        return "\n".join([terminal.heat_map(matrix, width, color), *self._target_lines(), *summaries])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {"title": self.title, "wanted": self.wanted, "curves": [curve.to_dict() for curve in self.curves]}
+        return {"title": self.title, "target": self.target, "curves": [curve.to_dict() for curve in self.curves]}
 
-    def _wanted(self) -> list[str]:
-        return [] if self.wanted is None else [f"wanted of all: {visible(self.wanted)}"]
-
-    def _repr_html_(self) -> str:
-        return self.svg()
+    def _target_lines(self) -> list[str]:
+        return [] if self.target is None else [f"common target: {make_visible(self.target)}"]
 
     def __repr__(self) -> str:
         return f"DecayView({', '.join(curve.label for curve in self.curves)})"
 
 
-def thinned(distances: list[int], most: int = 24) -> list[int]:
-    """All of a few distances; of many those near 0 and then fewer and fewer, and the last.
-
-    >>> thinned(list(range(100)), most=8)
-    [0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 99]
-    """
+def thin_distances(distances: list[int], most: int = 24) -> list[int]:
+    """All of a few distances; of many those near 0, then ever fewer, and the last."""
     if len(distances) <= most:
         return distances
     marks = {0, 1} | {2**i for i in range(32)} | {3 * 2**i for i in range(32)}

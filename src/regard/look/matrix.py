@@ -1,4 +1,4 @@
-"""A matrix with words on its sides: what every picture here is drawn from."""
+"""Labeled matrix: numbers with a label per row and column, from which heat maps are drawn."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regard.look.color_scales import Scale, Share
-from regard.look.tokens import shown
+from regard.look.color_scales import ColorScale, LinearScale
+from regard.look.tokens import token_label
 
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Numbers with a label for each row and each column, and the scale they are painted by.
-
-    >>> Matrix(np.array([[0.25, 0.75]]), ("i",), ("je", "suis"), "attention").top
-    0.75
-    """
+    """Numbers with a label per row and column, and their color scale."""
 
     numbers: np.ndarray
     """(rows, columns)"""
@@ -26,11 +22,11 @@ class Matrix:
     row_title: str = "target"
     column_title: str = "source"
     ceiling: float | None = None
-    """what the strongest colour stands for; None: the largest number"""
-    given: Scale | None = None
-    """how numbers become colours; None: as shares, from 0 to the strongest colour"""
-    spoken: tuple[str, str] = ("weights", "looks most at")
-    """what the numbers are called, and what a row does where its number is the largest"""
+    """value of the strongest color; None: the largest number"""
+    color_scale: ColorScale | None = None
+    """None: linear from 0 to the value of the strongest color"""
+    summary_words: tuple[str, str] = ("weights", "looks most at")
+    """for summary(): name of the numbers, and verb between a row and the column of its largest number"""
 
     def __post_init__(self) -> None:
         if self.numbers.shape != (len(self.rows), len(self.columns)):
@@ -38,48 +34,44 @@ class Matrix:
             raise ValueError(f"{self.title}: {len(self.rows)} x {len(self.columns)} labels for {found} numbers")
 
     @property
-    def top(self) -> float:
-        """What the strongest colour stands for."""
-        return self.largest if self.ceiling is None else self.ceiling
-
-    @property
-    def scale(self) -> Scale:
-        """How numbers become colours and digits."""
-        return Share(self.top) if self.given is None else self.given
+    def scale(self) -> ColorScale:
+        """The color scale in use."""
+        top = self.largest if self.ceiling is None else self.ceiling
+        return LinearScale(top) if self.color_scale is None else self.color_scale
 
     @property
     def largest(self) -> float:
-        """The largest number; 0 of none."""
+        """The largest finite number, or 0."""
         return float(self._finite.max()) if self._finite.size else 0.0
 
     @property
     def smallest(self) -> float:
-        """The smallest number; 0 of none."""
+        """The smallest finite number, or 0."""
         return float(self._finite.min()) if self._finite.size else 0.0
 
     @property
-    def strengths(self) -> np.ndarray:
-        """The place of each number on its ramp."""
-        return self.scale.strengths(self.numbers)
+    def intensities(self) -> np.ndarray:
+        """Position of each number on its color map."""
+        return self.scale.intensities(self.numbers)
 
     @property
     def _finite(self) -> np.ndarray:
         return self.numbers[np.isfinite(self.numbers)]
 
     def summary(self, most: int = 12) -> str:
-        """The picture in words, for those who hear it.
+        """The matrix in one sentence, for screen readers.
 
         >>> Matrix(np.array([[0.25, 0.75]]), ("i",), ("je", "suis"), "attention").summary()
         '1 x 2 weights, from 0.2500 to 0.7500. Each target looks most at: i at suis (0.7500).'
         """
-        told, (name, does) = self.scale.exact, self.spoken
-        size = f"{len(self.rows)} x {len(self.columns)} {name}, from {told(self.smallest)} to {told(self.largest)}."
+        exact, (name, verb) = self.scale.format_exact, self.summary_words
+        size = f"{len(self.rows)} x {len(self.columns)} {name}, from {exact(self.smallest)} to {exact(self.largest)}."
         if not self.numbers.size:
             return size
         best = np.nan_to_num(self.numbers, nan=-np.inf).argmax(1)
-        said = [
-            f"{shown(self.rows[i])} at {shown(self.columns[j])} ({told(float(self.numbers[i, j]))})"
+        maxima = [
+            f"{token_label(self.rows[i])} at {token_label(self.columns[j])} ({exact(float(self.numbers[i, j]))})"
             for i, j in list(enumerate(best))[:most]
         ]
         rest = f"; and {len(self.rows) - most} more" if len(self.rows) > most else ""
-        return f"{size} Each {self.row_title} {does}: {'; '.join(said)}{rest}."
+        return f"{size} Each {self.row_title} {verb}: {'; '.join(maxima)}{rest}."

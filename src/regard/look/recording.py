@@ -1,4 +1,4 @@
-"""What was seen in a pass, to be looked at, kept and opened again; it shows itself in a notebook."""
+"""Recording: the records of a forward pass or a decoding, to be viewed, saved and loaded; it displays in a notebook."""
 
 from __future__ import annotations
 
@@ -15,58 +15,55 @@ from regard.errors import ConfigError, ModelError
 from regard.look import condense, decoding_path, html, states, trace_file, trace_header
 from regard.look.attention import AttentionGrid, AttentionView
 from regard.look.states import StatesView
-from regard.look.terminal import Colour
-from regard.look.tokens import visible
+from regard.look.terminal import ColorDepth
+from regard.look.tokens import make_visible
 from regard.trace import Record, Trace
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One line of a recording's table of contents.
-
-    >>> Seen("cross.weights", ("batch", "key"), (1, 5), 3).shape
-    (1, 5)
-    """
+class RecordInfo:
+    """One line of a recording's table of contents."""
 
     name: str
     axes: tuple[str, ...]
     shape: tuple[int, ...]
     """of the first record with this name"""
-    times: int
-    """how many records have this name: decoding gives one a step"""
+    count: int
+    """number of records with this name: decoding gives one per step"""
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """The records of a trace, also while they are still being made.
+    """The records of a trace with the tokens of their ids, also while it is still recording.
 
     >>> import torch
-    >>> from regard.trace import record, scene, tap
+    >>> from regard.trace import record, trace_context, tap
     >>> layer = torch.nn.Identity()
-    >>> with record(torch.nn.ModuleDict({"cross": layer})) as trace, scene(source=[["je", "suis"]], target=[["i"]]):
+    >>> model, tokens = torch.nn.ModuleDict({"cross": layer}), {"source": [["je", "suis"]], "target": [["i"]]}
+    >>> with record(model) as trace, trace_context(**tokens):
     ...     _ = tap(layer, "weights", torch.tensor([[[[0.25, 0.75]]]]), "batch head query:target key:source")
-    >>> print(Recording(trace).attention().text(width=60, colour="none").splitlines()[3])
+    >>> print(Recording(trace).attention().text(width=60, color="none").splitlines()[3])
     i  ░░0.25 ██0.75
     """
 
     trace: Trace
-    spell: Mapping[str, Callable[[int], str]] = field(default_factory=dict)
-    """of a side ("source", "target"): id -> token, for axes whose words are given as ids"""
+    id_to_token: Mapping[str, Callable[[int], str]] = field(default_factory=dict)
+    """per side ("source", "target"): id -> token, for axes whose labels are ids"""
 
     @property
     def records(self) -> list[Record]:
         return self.trace.records
 
     def find(self, pattern: str) -> list[Record]:
-        """Records whose name fits a pattern such as "decoder.*.weights"."""
+        """Records whose name matches a pattern such as "decoder.*.weights"."""
         return self.trace.find(pattern)
 
-    def names(self) -> list[Seen]:
-        """What there is to find, in the order in which it was first seen."""
+    def contents(self) -> list[RecordInfo]:
+        """The names that were recorded, in order, with axes, shape and number of records."""
         grouped: dict[str, list[Record]] = {}
         for record in self.records:
             grouped.setdefault(record.name, []).append(record)
-        return [Seen(name, r[0].axes, tuple(r[0].data.shape), len(r)) for name, r in grouped.items()]
+        return [RecordInfo(name, r[0].axes, tuple(r[0].data.shape), len(r)) for name, r in grouped.items()]
 
     def attention(
         self,
@@ -74,33 +71,33 @@ class Recording:
         layer: int | None = None,
         head: int | None = None,
         row: int = 0,
-        said: Sequence[int] | None = None,
+        hypothesis: Sequence[int] | None = None,
     ) -> AttentionView:
-        """Who looked at whom: the last layer's cross attention if there is one, else its self-attention.
+        """Attention view: by default the last layer's cross attention if there is one, else its self-attention.
 
-        `name`: a pattern such as "encoder.*"; `layer`: which of the layers that fit, -1 the last; `head`: one head,
-        not the mean of all; `row`: which sentence. The steps of decoding that led to the answer are joined, or those
-        that led to the ids `said`, such as the second best answer.
+        `name`: a pattern such as "encoder.*"; `layer`: one of the layers that match, -1 the last; `head`: one head
+        instead of the mean; `row`: the sentence. The decoding steps that led to the answer are joined, or those that
+        led to the ids `hypothesis`, such as the second best answer.
         """
-        chosen = self._choose(name, layer)
-        found, source = decoding_path.sentence(chosen, self.records, row)
-        path = found.path(source, said)
-        weights = decoding_path.joined(path)
+        chosen = self._choose_attention(name, layer)
+        traced, source = decoding_path.find_sentence(chosen, self.records, row)
+        path = traced.path(source, hypothesis)
+        weights = decoding_path.stack_weights(path)
         heads = len(weights)
         if head is not None and not 0 <= head < heads:
-            there = f"the heads 0 to {heads - 1}" if heads > 1 else "one head, 0"
-            raise ConfigError(f"head: {chosen} has {there}, got {head}")
-        shown = weights.mean(0, dtype=np.float64) if head is None and heads > 1 else weights[head or 0]
-        rows, columns = self._labels(path, decoding_path.told(found, source, said, self.spell), shown)
+            known = f"the heads 0 to {heads - 1}" if heads > 1 else "one head, 0"
+            raise ConfigError(f"head: {chosen} has {known}, got {head}")
+        selected = weights.mean(0, dtype=np.float64) if head is None and heads > 1 else weights[head or 0]
+        rows, columns = self._labels(path, traced.answer_tokens(source, hypothesis, self.id_to_token), selected)
         record = path[0][0]
-        other = decoding_path.reader(record)
-        sides = (other, decoding_path.side(record, "key") or ("source" if decoding_path.crosses(record) else other))
-        return AttentionView(
-            chosen, shown[: len(rows), : len(columns)], rows, columns, heads, head, decoding_path.layer(chosen), sides
-        )
+        side = decoding_path.input_side(record)
+        key_side = "source" if decoding_path.is_cross_attention(record) else side
+        sides = (side, decoding_path.axis_side(record, "key") or key_side)
+        selected = selected[: len(rows), : len(columns)]
+        return AttentionView(chosen, selected, rows, columns, heads, head, decoding_path.layer_number(chosen), sides)
 
     def heads(self, name: str | None = None, layer: int | None = None, row: int = 0) -> AttentionGrid:
-        """All heads of one layer side by side; the choices are those of attention()."""
+        """All heads of one layer side by side; arguments as for attention()."""
         first = self.attention(name, layer, 0, row)
         others = [self.attention(first.name, None, head, row) for head in range(1, first.heads)]
         return AttentionGrid((first, *others))
@@ -111,118 +108,120 @@ class Recording:
         layer: int | None = None,
         units: Sequence[int] | None = None,
         row: int = 0,
-        said: Sequence[int] | None = None,
+        hypothesis: Sequence[int] | None = None,
     ) -> StatesView:
-        """What a layer held after each token: hidden state, cell, a gate, or the residual stream of a Transformer.
+        """States view: hidden state, cell, a gate, or the residual stream of a Transformer after each token.
 
-        `name`: a pattern such as "decoder.*", a kind such as "cell", or a gate such as "forget"; unless given, the
-        hidden state over the source if there is one, else over the target; "context" is what attention of one head
-        found, or the source in one vector, and "start" what a layer of a decoder begins from. `layer`: which of those
-        that fit, the last unless given; `units`: which units, those that move most unless given; `row` and `said` as
-        for attention().
+        `name`: a pattern such as "decoder.*", a kind such as "cell", or a gate such as "forget"; by default the hidden
+        state over the source if there is one, else over the target; "context" is the context vector of attention with
+        one head, or the source in one vector, and "start" the initial state of a decoder layer. `layer`: one of those
+        that match, by default the last; `units`: by default those that vary most; `row`, `hypothesis`: see attention().
         """
-        return states.view(self.records, self.spell, (name, layer), units, (row, said))
+        return states.states_view(self.records, self.id_to_token, (name, layer), units, (row, hypothesis))
 
-    def condensed(self) -> Recording:
-        """What led to the answer for the first sentence, and nothing else: one record a name."""
-        return Recording(Trace(records=condense.condensed(self.records, self.spell)), self.spell)
+    def condense(self) -> Recording:
+        """The path of the first sentence's answer only, with one record per name."""
+        return Recording(Trace(records=condense.condense(self.records, self.id_to_token)), self.id_to_token)
 
     def header(self, whole: Recording | None = None) -> dict[str, Any]:
-        """Of a condensed recording all that is small, as JSON; `whole` has the hypotheses that were left behind too."""
-        return trace_header.header(self.records, (whole or self).records, self.spell)
+        """Everything small of a condensed recording as JSON; `whole` also has the hypotheses that were pruned."""
+        return trace_header.trace_header(self.records, (whole or self).records, self.id_to_token)
 
-    def html(self, told: Mapping[str, Any] | None = None, opened: str = "", room: int = html.ROOM) -> str:
-        """The studio's page of the first sentence as one HTML text that needs no server.
+    def html(
+        self, metadata: Mapping[str, Any] | None = None, start_view: str = "", max_bytes: int = html.MAX_BYTES
+    ) -> str:
+        """The page of the first sentence as one HTML text that needs no server.
 
-        `told` has what else is known: text, answer, model as {"name": ...}; `opened` is what is shown first, such as
-        "tab=states"; `room`: bytes of numbers that it may hold.
+        `metadata`: text, answer, model as {"name": ...}; `start_view`: the first view, such as "tab=states";
+        `max_bytes`: limit of the tensors.
         """
-        short = self.condensed()
-        facts = short.header(self)
-        said = {side: "".join(word["token"] for word in row).strip() for side, row in facts["sequences"].items()}
-        given = {"text": said.get("source", said.get("read", "")), "answer": said.get("target", said.get("read", ""))}
-        return html.page({"id": "alone", "fork": None, **given, **(told or {}), **facts}, short.records, opened, room)
+        short = self.condense()
+        header = short.header(self)
+        texts = {side: "".join(word["token"] for word in row).strip() for side, row in header["sequences"].items()}
+        read = texts.get("read", "")
+        defaults = {"text": texts.get("source", read), "answer": texts.get("target", read)}
+        header = {"id": "alone", "fork": None, **defaults, **(metadata or {}), **header}
+        return html.page(header, short.records, start_view, max_bytes)
 
-    def text(self, width: int | None = None, colour: Colour | None = None) -> str:
-        """In characters: the last attention, or states where nobody looks, or what there is."""
+    def text(self, width: int | None = None, color: ColorDepth | None = None) -> str:
+        """In characters: the last attention, or states if there is none, or a summary."""
         if any(map(_is_attention, self.records)):
-            return self.attention().text(width, colour)
-        return self.states().text(width, colour) if any(map(states.is_state, self.records)) else repr(self)
+            return self.attention().text(width, color)
+        return self.states().text(width, color) if any(map(states.is_state, self.records)) else repr(self)
 
     def save(self, path: Path | str) -> None:
-        """Write everything into one .safetensors file that needs no model to be read."""
-        trace_file.write(Path(path), self.records, self.spell)
+        """Write everything to one .safetensors file that is readable without the model."""
+        trace_file.write(Path(path), self.records, self.id_to_token)
 
     @classmethod
     def load(cls, path: Path | str) -> Recording:
-        """Open what save() wrote."""
+        """Read a file written by save()."""
         records, tokens = trace_file.read(Path(path))
-        # bound now: each side has a table of its own
-        spell = {side: (lambda i, table=table: table.get(i, str(i))) for side, table in tokens.items()}
-        return cls(Trace(records=records), spell)
+        # bound now: each side has its own table
+        id_to_token = {side: (lambda i, table=table: table.get(i, str(i))) for side, table in tokens.items()}
+        return cls(Trace(records=records), id_to_token)
 
-    def _choose(self, pattern: str | None, layer: int | None) -> str:
-        kinds = {r.name: decoding_path.crosses(r) for r in self.records if _is_attention(r)}
+    def _choose_attention(self, pattern: str | None, layer: int | None) -> str:
+        kinds = {r.name: decoding_path.is_cross_attention(r) for r in self.records if _is_attention(r)}
         if not self.records:
-            raise ModelError("nothing was recorded; did the model read something inside the block?")
+            raise ModelError("nothing was recorded; did the model run inside the block?")
         if not kinds:
             raise ModelError(
-                f"no attention was recorded, only {len(self.names())} other names; a model that has none, such as one "
-                "of recurrent layers, shows its states: states(), or --view states"
+                f"no attention was recorded, only {len(self.contents())} other names; a model without attention, such "
+                "as a recurrent one, has states: states(), or --view states"
             )
         if pattern is None:
-            crossing = [name for name, crosses in kinds.items() if crosses]
-            fitting = crossing or list(kinds)
+            matches = [name for name, is_cross in kinds.items() if is_cross] or list(kinds)
         else:
-            fitting = [n for n in kinds if any(fnmatch.fnmatchcase(n, p) for p in (pattern, f"{pattern}.weights"))]
-        if not fitting:
+            matches = [n for n in kinds if any(fnmatch.fnmatchcase(n, p) for p in (pattern, f"{pattern}.weights"))]
+        if not matches:
             raise ConfigError(f"name: no attention is called {pattern!r}; there are {', '.join(kinds)}")
         if layer is None or layer == -1:
-            return fitting[-1]
-        return decoding_path.numbered({decoding_path.layer(name): name for name in fitting}, layer, "that attention")
+            return matches[-1]
+        layers: dict[int | None, str] = {decoding_path.layer_number(name): name for name in matches}
+        return decoding_path.name_in_layer(layers, layer, "that attention")
 
     def _labels(
-        self, path: list[tuple[Record, int]], said: list[str] | None, weights: np.ndarray
+        self, path: list[tuple[Record, int]], answer: list[str] | None, weights: np.ndarray
     ) -> tuple[list[str], list[str]]:
         record, at = path[0]
-        rows, columns = (decoding_path.words(record, axis, at, self.spell) for axis in ("query", "key"))
-        alone = "query" not in record.axes  # one record a position: whose query it is says the scene
-        rows = decoding_path.read_words(record, at, self.spell) if alone else rows
-        # the prompt, then what was said
-        if (
-            said is not None
-            and (decoding_path.reader(record) if alone else decoding_path.side(record, "query")) == "target"
-        ):
-            read = (rows or []) + said
+        rows, columns = (decoding_path.axis_tokens(record, axis, at, self.id_to_token) for axis in ("query", "key"))
+        query_side = decoding_path.axis_side(record, "query")
+        if "query" not in record.axes:  # one record per position: the context says which side it is
+            rows = decoding_path.input_tokens(record, at, self.id_to_token)
+            query_side = decoding_path.input_side(record)
+        if answer is not None and query_side == "target":
+            read = (rows or []) + answer  # the prompt, then the answer
             rows = read[1:] if rows else read
-            if not decoding_path.crosses(record):
+            if not decoding_path.is_cross_attention(record):
                 rows = columns = read[: len(weights)]
             rows = rows + ["…"] * (len(weights) - len(rows))
-        looking = weights if not rows else weights[: len(rows)]  # what follows the last word is padding that looks
-        return _fitted(rows, looking, record.name), _fitted(columns, looking.T, record.name)
+        real = weights if not rows else weights[: len(rows)]  # queries after the last token are padding
+        return _fit_labels(rows, real, record.name), _fit_labels(columns, real.T, record.name)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{title}</th>" for title in ("name", "axes", "shape", "times"))
+        head = "".join(f"<th>{title}</th>" for title in ("name", "axes", "shape", "count"))
         lines = "".join(
-            f"<tr><td>{escape(visible(s.name))}</td><td>{escape(visible(' '.join(s.axes)))}</td>"
-            f"<td>{' x '.join(map(str, s.shape))}</td><td>{s.times}</td></tr>"
-            for s in self.names()
+            f"<tr><td>{escape(make_visible(info.name))}</td><td>{escape(make_visible(' '.join(info.axes)))}</td>"
+            f"<td>{' x '.join(map(str, info.shape))}</td><td>{info.count}</td></tr>"
+            for info in self.contents()
         )
-        drawn = ""
+        drawing = ""
         if any(map(_is_attention, self.records)):
-            drawn = self.attention().svg()
+            drawing = self.attention().svg()
         elif any(map(states.is_state, self.records)):
-            drawn = self.states().svg()
-        # where frames are not shown, such as on a page that prints notebooks, the picture still is
+            drawing = self.states().svg()
+        # where frames are not displayed, such as on a page that renders notebooks, the drawing still is
+        summary = escape(repr(self))
         return (
-            f"<div>{self._frame()}<details><summary>{escape(repr(self))}</summary>{drawn}<table><thead><tr>{head}</tr>"
+            f"<div>{self._frame()}<details><summary>{summary}</summary>{drawing}<table><thead><tr>{head}</tr>"
             f"</thead><tbody>{lines}</tbody></table></details></div>"
         )
 
     def _frame(self) -> str:
-        """The page in a frame; nothing of records that nobody could join."""
+        """The page in a frame; empty for records that cannot be joined."""
         try:
-            return html.framed(self.html(room=html.SMALL))
+            return html.iframe(self.html(max_bytes=html.NOTEBOOK_BYTES))
         except (ModelError, ConfigError, ValueError, LookupError):
             return ""
 
@@ -230,18 +229,19 @@ class Recording:
         return self.text()
 
     def __repr__(self) -> str:
-        return f"Recording({len(self.records)} records, {len(self.names())} names)"
+        return f"Recording({len(self.records)} records, {len(self.contents())} names)"
 
 
 def _is_attention(record: Record) -> bool:
     return record.name.rpartition(".")[2] == "weights" and "key" in record.axes and "batch" in record.axes
 
 
-def _fitted(labels: list[str] | None, weights: np.ndarray, name: str) -> list[str]:
-    """As many labels as places. Places past the last word are padding, unless somebody looked there."""
+def _fit_labels(labels: list[str] | None, weights: np.ndarray, name: str) -> list[str]:
+    """One label per position; positions after the last token are padding, unless they have weight."""
     labels = [] if labels is None else labels
     if len(labels) > len(weights):
-        raise ModelError(f"{name}: {len(labels)} words for {len(weights)} places; were the words of this pass given?")
+        sizes = f"{len(labels)} tokens for {len(weights)} positions"
+        raise ModelError(f"{name}: {sizes}; are they the tokens of this pass?")
     if labels and not weights[len(labels) :].any():
         return labels
     return labels + [str(i + 1) for i in range(len(labels), len(weights))]

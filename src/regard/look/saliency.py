@@ -1,8 +1,8 @@
-"""What an answer hung on: gradient times input, one number for each thing that was read, signed.
+"""Saliency: gradient x input attribution of an answer, one signed number per input.
 
-For a score s of an answer (a label's log-odds, a forecast's value) and a vector x_i that was read, the number is the
-sum of ds/dx_i * x_i: about how much s would fall if x_i were gone. It is exact where s is linear in x, and a first
-guess elsewhere: one word may stand in for another that says the same.
+For a score s of an answer (log-odds of a label, value of a forecast) and an input vector x_i, the saliency is the sum
+of ds/dx_i * x_i: approximately how much s would fall without x_i. It is exact where s is linear in x, and a first-order
+approximation elsewhere: one word may stand in for another that says the same.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.look import svg, terminal
-from regard.look.color_scales import Signed
-from regard.look.highlighted_text import ColouredText
+from regard.look.color_scales import DivergingScale
+from regard.look.highlighted_text import HighlightedText
 from regard.look.matrix import Matrix
-from regard.look.terminal import Colour
+from regard.look.terminal import ColorDepth
 from regard.look.tokens import WORD_START
+from regard.look.view import MatrixView
 from regard.sequence import Tokens
 
 
 @dataclass(frozen=True, eq=False)
-class Saliency:
-    """Of each answer (a row), what each thing that was read (a column) did for it: above 0 for, below 0 against.
+class Saliency(MatrixView):
+    """Effect of each input (a column) on each answer (a row): above 0 for it, below 0 against it.
 
-    One answer is drawn as its text on colours, several, or numbers in a table, as a matrix.
+    One answer is drawn as highlighted text, several as a matrix.
 
     >>> found = Saliency("positive, 0.98", ["so", "great"], np.array([[-0.5, 2.0]]))
-    >>> found.strongest(), found.scores.shape
-    ('great', (1, 2))
-    >>> print(found.text(width=40, colour="none").splitlines()[-1])
+    >>> found.strongest()
+    'great'
+    >>> print(found.text(width=40, color="none").splitlines()[-1])
     -2.00 █▓▒░ ░▒▓█ +2.00   smallest -0.50, largest +2.00
     """
 
     title: str
-    """what was asked, and with how much doubt"""
+    """the answer and its probability"""
     columns: list[str]
-    """what was read: words, columns of a table, lags of a series"""
+    """inputs: tokens, columns of a table, lags of a series"""
     scores: np.ndarray
     """(rows, columns)"""
     rows: Sequence[str] = ("",)
-    """the answers, or the parts of one: labels, tags, columns of a forecast"""
+    """answers, or parts of one: labels, tags, columns of a forecast"""
     sides: tuple[str, str] = ("answer", "read")
-    """what rows and columns are, in a word each"""
+    """titles of the rows and of the columns"""
 
     def __post_init__(self) -> None:
         if self.scores.shape != (len(self.rows), len(self.columns)):
@@ -55,61 +55,50 @@ class Saliency:
 
     @property
     def heading(self) -> str:
-        """The title, and what the numbers are."""
+        """The title and the method."""
         return f"{self.title}: gradient x input"
 
     def strongest(self, row: int = 0) -> str:
-        """What did most for an answer."""
+        """The input with the largest effect for an answer."""
         return self.columns[int(self.scores[row].argmax())]
 
     @property
-    def scale(self) -> Signed:
-        """How numbers become colours: 0 in the middle."""
+    def scale(self) -> DivergingScale:
+        """The color scale: 0 in the middle."""
         finite = self.scores[np.isfinite(self.scores)]
-        return Signed(float(np.abs(finite).max()) if finite.size else 0.0)
+        return DivergingScale(float(np.abs(finite).max()) if finite.size else 0.0)
 
     @property
-    def picture(self) -> ColouredText | Matrix:
-        """What is drawn."""
-        if len(self.rows) == 1:
-            return ColouredText(self.heading, apart(self.columns), self.scores[0], self.scale)
+    def matrix(self) -> Matrix:
         return Matrix(
-            self.scores, tuple(self.rows), tuple(self.columns), self.heading, *self.sides, given=self.scale,
-            spoken=("numbers", "hangs most on"),
+            self.scores, tuple(self.rows), tuple(self.columns), self.heading, *self.sides, color_scale=self.scale,
+            summary_words=("numbers", "depends most on"),
         )  # fmt: skip
 
-    def svg(self) -> str:
-        """The picture as one SVG text; it needs no other file."""
-        return self.picture.svg() if isinstance(self.picture, ColouredText) else svg.picture(self.picture)
+    def highlight(self) -> HighlightedText:
+        """The inputs as a text on the colors of the first answer."""
+        return HighlightedText(self.heading, separate_words(self.columns), self.scores[0], self.scale)
 
-    def text(self, width: int | None = None, colour: Colour | None = None) -> str:
-        """The picture in characters; as wide and as colourful as the terminal unless told."""
-        if isinstance(self.picture, ColouredText):
-            return self.picture.text(width, colour)
-        return terminal.heat_map(self.picture, width, colour)
+    def svg(self) -> str:
+        """Highlighted text of one answer, a heat map of several."""
+        return self.highlight().svg() if len(self.rows) == 1 else super().svg()
+
+    def text(self, width: int | None = None, color: ColorDepth | None = None) -> str:
+        """Highlighted text of one answer, a heat map of several, in characters."""
+        return self.highlight().text(width, color) if len(self.rows) == 1 else super().text(width, color)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "title": self.title,
-            "method": "gradient x input",
-            "rows": list(self.rows),
-            "columns": list(self.columns),
-            "scores": self.scores.tolist(),
-            "sides": list(self.sides),
-        }
-
-    def _repr_html_(self) -> str:
-        return self.svg()
+        method = {"method": "gradient x input"}
+        return self._fields("title") | method | self._fields("rows", "columns", "scores", "sides")
 
     def __repr__(self) -> str:
         return f"Saliency({self.title!r}, {len(self.rows)} x {len(self.columns)})"
 
 
-def apart(words: Sequence[str]) -> list[str]:
-    """Words as parts of a running text: where none says that a word begins with it, each is one.
+def separate_words(words: Sequence[str]) -> list[str]:
+    """Words as parts of a running text: if none has a word-start mark, each gets a space.
 
-    >>> apart(["so", "great"]), apart([" so", " gre", "at"])
+    >>> separate_words(["so", "great"]), separate_words([" so", " gre", "at"])
     (['so', ' great'], [' so', ' gre', 'at'])
     """
     if any(word.startswith(WORD_START) for word in words):
@@ -117,54 +106,37 @@ def apart(words: Sequence[str]) -> list[str]:
     return [f" {word}" if i else word for i, word in enumerate(words)]
 
 
-def by_words(read: Callable[[Tokens], Tensor], embed: nn.Module, source: Tokens) -> np.ndarray:
-    """(R, L): gradient times input for each word of one text; `read` gives R scores, `embed` makes words vectors.
-
-    >>> embed = nn.Embedding.from_pretrained(torch.tensor([[0.0], [2.0], [-3.0]]))
-    >>> by_words(lambda source: embed(source.data).sum((1, 2)) * 0.5, embed, Tokens.of([[1, 2, 1]]))
-    array([[ 1. , -1.5,  1. ]])
-    """
+def token_saliency(scores: Callable[[Tokens], Tensor], embed: nn.Module, source: Tokens) -> np.ndarray:
+    """(R, L): gradient x input per token of one text; `scores` gives R scores, `embed` is the embedding layer."""
     vectors: list[Tensor] = []
 
-    def begin(module: nn.Module, given: Any, out: Tensor) -> Tensor:
+    def start_graph(module: nn.Module, inputs: Any, out: Tensor) -> Tensor:
         vectors.append(out.detach().requires_grad_())
         return vectors[-1]
 
-    hook = embed.register_forward_hook(begin)
+    hook = embed.register_forward_hook(start_graph)
     try:
         with torch.enable_grad():
-            return times_input(read(source), vectors[-1]).sum(-1)
+            return gradient_x_input(scores(source), vectors[-1]).sum(-1)
     finally:
         hook.remove()
 
 
-def by_numbers(read: Callable[[Tokens], Tensor], source: Tokens) -> np.ndarray:
-    """(R, L, F): gradient times input for each number of one row or series.
-
-    >>> weights = torch.tensor([1.0, -2.0])
-    >>> by_numbers(lambda source: (source.data * weights).sum((1, 2)), Tokens.full(torch.tensor([[[3.0, 0.5]]])))
-    array([[[ 3., -1.]]])
-    """
+def feature_saliency(scores: Callable[[Tokens], Tensor], source: Tokens) -> np.ndarray:
+    """(R, L, F): gradient x input per number of one table row or series."""
     with torch.enable_grad():
-        given = replace(source, data=source.data.detach().clone().requires_grad_())
-        return times_input(read(given), given.data)
+        inputs = replace(source, data=source.data.detach().clone().requires_grad_())
+        return gradient_x_input(scores(inputs), inputs.data)
 
 
-def times_input(scores_R: Tensor, given: Tensor) -> np.ndarray:
-    """(R, ...): for each score its gradient with respect to what was given, times that; of a batch of one.
-
-    >>> x = torch.tensor([[1.0, 3.0]], requires_grad=True)
-    >>> times_input((x * x).sum(1), x)
-    array([[ 2., 18.]])
-    """
-    found = [
-        torch.autograd.grad(score, given, retain_graph=True, materialize_grads=True)[0] * given for score in scores_R
-    ]
-    return torch.cat(found).detach().double().numpy()
+def gradient_x_input(scores_R: Tensor, inputs: Tensor) -> np.ndarray:
+    """(R, ...): per score the gradient with respect to the inputs, times the inputs; for a batch of one."""
+    grads = [torch.autograd.grad(score, inputs, retain_graph=True, materialize_grads=True)[0] for score in scores_R]
+    return torch.cat([grad * inputs for grad in grads]).detach().double().numpy()
 
 
 def log_odds(out_NC: Tensor) -> Tensor:
-    """(N, C): of each label log p / (1 - p), what separates it from all others together.
+    """(N, C): log-odds of each label, log p / (1 - p).
 
     >>> log_odds(torch.tensor([[2.0, -1.0]]))
     tensor([[ 3., -3.]])

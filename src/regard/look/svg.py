@@ -1,6 +1,6 @@
-"""A matrix as a picture: one SVG text that needs no other file, light or dark as the reader's screen is.
+"""Heat map as SVG: one self-contained text with a light and a dark color scheme.
 
-Texts go through text(): escaped for XML, with nothing invisible left in them, so that no token can be markup.
+All texts go through escape_text(), so no token can be markup.
 """
 
 from __future__ import annotations
@@ -14,84 +14,63 @@ from xml.sax.saxutils import escape
 
 from rich.cells import cell_len
 
-from regard.look.color_scales import Scale
-from regard.look.colormaps import DARK, LIGHT, SIGNS, on_page
+from regard.look.color_scales import ColorScale
+from regard.look.colormaps import DARK, LIGHT, SIGNS, svg_fill
 from regard.look.matrix import Matrix
-from regard.look.tokens import cut, isolated, right_to_left, shown, visible
+from regard.look.tokens import is_rtl, isolate_bidi, make_visible, token_label, truncate
 
-SIDES = {"source": ("#0F6E84", "#5CC8DE"), "target": ("#8A5A00", "#E3B35A")}
-"""Colour of a side's labels, light and dark."""
+SIDE_COLORS = {"source": ("#0F6E84", "#5CC8DE"), "target": ("#8A5A00", "#E3B35A")}
+"""Color of a side's labels, light and dark."""
 UNIT = 8
-LONGEST = 24
-"""Cells of the longest label; its tooltip has all of it."""
+MAX_LABEL = 24
+"""Terminal columns of the longest label; its tooltip has all of it."""
+MIN_WIDTH = 320.0
+"""Of the legend below the cells."""
 
 
-def picture(matrix: Matrix) -> str:
-    """A matrix with labels, numbers and a legend.
-
-    >>> import numpy as np
-    >>> drawn = picture(Matrix(np.array([[0.25, 0.75]]), ("i",), ("je", "suis"), "cross"))
-    >>> drawn.startswith("<svg xmlns"), "<title>i → suis: 0.7500</title>" in drawn
-    (True, True)
-    """
-    plan = Plan(matrix)
-    width = max(plan.left + plan.width + plan.overhang, plan.legend_width, extent(matrix.title, 14)) + UNIT * 4
-    height = plan.top + plan.height + UNIT * 9
+def heat_map(matrix: Matrix) -> str:
+    """A matrix with labels, numbers and a legend."""
+    layout = HeatMapLayout(matrix)
+    right = layout.left + layout.width + layout.overhang
+    width = max(right, MIN_WIDTH, text_width(matrix.title, 14)) + UNIT * 4
+    height = layout.top + layout.height + UNIT * 9
     parts = [
-        written(UNIT * 2, UNIT * 3, visible(matrix.title), "rg-head"),
-        *_titles(plan),
-        *_labels(plan),
-        *_cells(plan),
-        *legend(matrix.scale, matrix.smallest, matrix.largest, UNIT * 2, plan.top + plan.height + UNIT * 4),
+        text_element(UNIT * 2, UNIT * 3, make_visible(matrix.title), "rg-head"),
+        *_titles(layout),
+        *_labels(layout),
+        *_cells(matrix, layout.cell, layout.left, layout.top),
+        *legend(matrix.scale, matrix.smallest, matrix.largest, UNIT * 2, layout.top + layout.height + UNIT * 4),
     ]
     return document(width, height, matrix.title, matrix.summary(), parts)
 
 
 def small_multiples(matrices: Sequence[Matrix], title: str, across: int = 4) -> str:
-    """Many matrices over the same words, small and without labels, under one legend.
-
-    >>> import numpy as np
-    >>> one = Matrix(np.array([[0.25, 0.75]]), ("i",), ("je", "suis"), "head 0", ceiling=1.0)
-    >>> small_multiples([one, one], "cross").count("<title>i → suis: 0.7500</title>")
-    2
-    """
+    """Several matrices over the same tokens, small and without labels, under one legend."""
     cell = max(2.0, min(16.0, 160 / max([1, *matrices[0].numbers.shape])))
-    wide = max(len(matrices[0].columns) * cell, extent("head 00", 12)) + UNIT * 2
+    wide = max(len(matrices[0].columns) * cell, text_width("head 00", 12)) + UNIT * 2
     tall = len(matrices[0].rows) * cell + UNIT * 5
-    parts = [written(UNIT * 2, UNIT * 3, visible(title), "rg-head")]
+    parts = [text_element(UNIT * 2, UNIT * 3, make_visible(title), "rg-head")]
     for i, matrix in enumerate(matrices):
         x, y = UNIT * 2 + i % across * wide, UNIT * 7 + i // across * tall
-        parts.append(written(x, y, visible(matrix.title), "rg-muted"))
-        parts += _cells(Plan(matrix, cell, x, y + UNIT))
-    down = math.ceil(len(matrices) / across)
-    low = UNIT * 7 + down * tall
-    ends = min(m.smallest for m in matrices), max(m.largest for m in matrices)
-    parts += legend(matrices[0].scale, *ends, UNIT * 2, low)
-    width = max(UNIT * 2 + min(across, len(matrices)) * wide, 320, extent(title, 14) + UNIT * 4)
+        parts.append(text_element(x, y, make_visible(matrix.title), "rg-muted"))
+        parts += _cells(matrix, cell, x, y + UNIT)
+    low = UNIT * 7 + math.ceil(len(matrices) / across) * tall
+    limits = min(m.smallest for m in matrices), max(m.largest for m in matrices)
+    parts += legend(matrices[0].scale, *limits, UNIT * 2, low)
+    width = max(UNIT * 2 + min(across, len(matrices)) * wide, MIN_WIDTH, text_width(title, 14) + UNIT * 4)
     parts += _captions(matrices[0], low + UNIT * 6, width)
-    said = " ".join(f"{visible(m.title)}: {m.summary(3)}" for m in matrices)
-    return document(width, low + UNIT * 9, title, said, parts)
+    summary = " ".join(f"{make_visible(m.title)}: {m.summary(3)}" for m in matrices)
+    return document(width, low + UNIT * 9, title, summary, parts)
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Where everything goes. With no size given, room is made for labels and titles.
-
-    >>> import numpy as np
-    >>> Plan(Matrix(np.array([[1.0]]), ("a",), ("b",), "cross")).cell
-    44.0
-    """
+class HeatMapLayout:
+    """Positions and sizes of the parts of a heat map with labels and titles."""
 
     matrix: Matrix
-    fixed: float | None = None
-    """size of a cell; None: by the number of cells"""
-    x: float = 0.0
-    y: float = 0.0
 
     @cached_property
     def cell(self) -> float:
-        if self.fixed is not None:
-            return self.fixed
         most = max(len(self.matrix.rows), len(self.matrix.columns))
         return 44.0 if most <= 10 else 36.0 if most <= 20 else 24.0 if most <= 40 else 16.0
 
@@ -101,19 +80,19 @@ class Plan:
 
     @cached_property
     def rows(self) -> list[str]:
-        return [cut(shown(row), LONGEST) for row in self.matrix.rows]
+        return [truncate(token_label(row), MAX_LABEL) for row in self.matrix.rows]
 
     @cached_property
     def columns(self) -> list[str]:
-        return [cut(shown(column), LONGEST) for column in self.matrix.columns]
+        return [truncate(token_label(column), MAX_LABEL) for column in self.matrix.columns]
 
     @cached_property
     def longest(self) -> float:
-        return max((extent(c, self.font) for c in self.columns), default=0.0)
+        return max((text_width(c, self.font) for c in self.columns), default=0.0)
 
     @cached_property
     def angle(self) -> int:
-        """How far the labels of columns are turned: not at all if all of them fit."""
+        """Rotation of the column labels: 0 if all of them fit."""
         if self.longest <= self.cell - 2:
             return 0
         return -45 if self.cell >= 24 else -90
@@ -124,17 +103,13 @@ class Plan:
 
     @cached_property
     def left(self) -> float:
-        if self.fixed is not None:
-            return self.x
-        labels = [*(extent(row, self.font) for row in self.rows), extent(self.matrix.row_title, 12)]
+        labels = [*(text_width(row, self.font) for row in self.rows), text_width(self.matrix.row_title, 12)]
         return UNIT * 3 + math.ceil(max(labels))
 
     @cached_property
     def top(self) -> float:
-        if self.fixed is not None:
-            return self.y
-        turned = {0: self.font, -45: self.longest * 0.71 + self.font, -90: self.longest + 4}[self.angle]
-        return UNIT * 7 + math.ceil(turned)
+        label_height = {0: self.font, -45: self.longest * 0.71 + self.font, -90: self.longest + 4}[self.angle]
+        return UNIT * 7 + math.ceil(label_height)
 
     @property
     def width(self) -> float:
@@ -144,157 +119,130 @@ class Plan:
     def height(self) -> float:
         return len(self.matrix.rows) * self.cell
 
-    @property
-    def legend_width(self) -> float:
-        return 320.0
 
-
-def extent(text: str, size: float) -> float:
-    """About how wide a text is drawn, rather too wide than too narrow: nobody can ask the reader's font.
-
-    >>> extent("suis", 10) < extent("MMMM", 10) < extent("学学学学", 10)
-    True
-    """
+def text_width(text: str, size: float) -> float:
+    """Estimated width of a text, rather too wide than too narrow: the reader's font is not known."""
     wide = sum(char in "mwMW@%—…" for char in text) + 0.5 * sum(char.isupper() for char in text)
     return size * (0.56 * cell_len(text) + 0.3 * wide)
 
 
-def _titles(plan: Plan) -> list[str]:
-    """Which side is which: columns above them, rows above their labels."""
-    row, column = plan.matrix.row_title, plan.matrix.column_title
+def _titles(layout: HeatMapLayout) -> list[str]:
+    """Titles of the rows (above their labels) and of the columns."""
+    row, column = layout.matrix.row_title, layout.matrix.column_title
     return [
-        written(plan.left - UNIT, plan.top - UNIT, f"{row} ↓", f"rg-title {_side(row)}", "end"),
-        written(plan.left, UNIT * 5.5, f"{column} →", f"rg-title {_side(column)}"),
+        text_element(layout.left - UNIT, layout.top - UNIT, f"{row} ↓", f"rg-title {_side_class(row)}", "end"),
+        text_element(layout.left, UNIT * 5.5, f"{column} →", f"rg-title {_side_class(column)}"),
     ]
 
 
 def _captions(matrix: Matrix, y: float, width: float) -> list[str]:
-    """Whose rows and columns they are, where there is no room for a label at each."""
+    """Tokens of the rows and columns in two lines, where the cells have no labels."""
     lines = []
     for i, (title, tokens) in enumerate(((matrix.row_title, matrix.rows), (matrix.column_title, matrix.columns))):
-        words, used = [text(f"{title} {'↓→'[i]} ")], 0
-        for label in (cut(shown(token), LONGEST // 2) for token in tokens):
-            if used > width / 8 - LONGEST:
+        words, used = [escape_text(f"{title} {'↓→'[i]} ")], 0
+        for label in (truncate(token_label(token), MAX_LABEL // 2) for token in tokens):
+            if used > width / 8 - MAX_LABEL:
                 words.append("…")
                 break
-            # each word is fenced, so that words stand in the order of the rows or columns whatever their script
-            words.append(f'<tspan class="rg-word">{text(label)}</tspan>')
+            # each word is isolated, so that words follow the order of rows or columns in any script
+            words.append(f'<tspan class="rg-word">{escape_text(label)}</tspan>')
             used += cell_len(label) + 1
-        lines.append(f'<text class="{_side(title)}" x="16" y="{n(y + 18 * i)}">{" ".join(words)}</text>')
+        lines.append(f'<text class="{_side_class(title)}" x="16" y="{coord(y + 18 * i)}">{" ".join(words)}</text>')
     return lines
 
 
-def _side(title: str) -> str:
-    return next((f"rg-{side}" for side in SIDES if title.startswith(side)), "rg-muted")
+def _side_class(title: str) -> str:
+    return next((f"rg-{side}" for side in SIDE_COLORS if title.startswith(side)), "rg-muted")
 
 
-def _labels(plan: Plan) -> list[str]:
-    parts, matrix = [], plan.matrix
-    for i, label in enumerate(plan.rows):
-        y = plan.top + (i + 0.5) * plan.cell + plan.font * 0.35
-        parts.append(
-            _label(plan.left - UNIT, y, label, matrix.rows[i], plan.font, "end", f"rg-row {_side(matrix.row_title)}")
-        )
-    for j, label in enumerate(plan.columns):
-        x, y = plan.left + (j + 0.5) * plan.cell, plan.top - 6
-        kind = f"rg-column {_side(matrix.column_title)}"
-        if plan.angle == 0:
-            parts.append(_label(x, y, label, matrix.columns[j], plan.font, "middle", kind))
+def _labels(layout: HeatMapLayout) -> list[str]:
+    parts, matrix = [], layout.matrix
+    for i, label in enumerate(layout.rows):
+        y = layout.top + (i + 0.5) * layout.cell + layout.font * 0.35
+        kind = f"rg-row {_side_class(matrix.row_title)}"
+        parts.append(_label(layout.left - UNIT, y, label, matrix.rows[i], layout.font, "end", kind))
+    for j, label in enumerate(layout.columns):
+        x, y = layout.left + (j + 0.5) * layout.cell, layout.top - 6
+        kind = f"rg-column {_side_class(matrix.column_title)}"
+        if layout.angle == 0:
+            parts.append(_label(x, y, label, matrix.columns[j], layout.font, "middle", kind))
         else:
-            x += plan.font * (0.35 if plan.angle == -90 else 0.2)
-            turn = f' transform="rotate({plan.angle} {n(x)} {n(y)})"'
-            parts.append(_label(x, y, label, matrix.columns[j], plan.font, "start", kind, turn))
+            x += layout.font * (0.35 if layout.angle == -90 else 0.2)
+            rotation = f' transform="rotate({layout.angle} {coord(x)} {coord(y)})"'
+            parts.append(_label(x, y, label, matrix.columns[j], layout.font, "start", kind, rotation))
     return parts
 
 
-def _label(x: float, y: float, label: str, token: str, size: float, anchor: str, kind: str, turn: str = "") -> str:
-    # in a text that runs from right to left, "start" is its right end
-    if (rtl := right_to_left(label)) and anchor != "middle":
+def _label(x: float, y: float, label: str, token: str, size: float, anchor: str, kind: str, rotation: str = "") -> str:
+    # "start" is the right end of a right-to-left text
+    if (rtl := is_rtl(label)) and anchor != "middle":
         anchor = {"start": "end", "end": "start"}[anchor]
     way = "rtl" if rtl else "ltr"
     return (
-        f'<text class="{kind}" x="{n(x)}" y="{n(y)}" style="font-size:{n(size)}px" text-anchor="{anchor}" '
-        f'direction="{way}"{turn}>{text(label)}<title>{text(isolated(visible(token)))}</title></text>'
+        f'<text class="{kind}" x="{coord(x)}" y="{coord(y)}" style="font-size:{coord(size)}px" text-anchor="{anchor}" '
+        f'direction="{way}"{rotation}>{escape_text(label)}<title>{escape_text(isolate_bidi(make_visible(token)))}</title></text>'
     )
 
 
-def _cells(plan: Plan) -> list[str]:
-    parts, matrix, scale, strengths = [], plan.matrix, plan.matrix.scale, plan.matrix.strengths
-    names = [[isolated(cut(shown(t), 2 * LONGEST)) for t in side] for side in (matrix.rows, matrix.columns)]
-    gap = 1.0 if plan.cell >= 8 else 0.0
-    for i in range(len(matrix.rows)):
-        for j in range(len(matrix.columns)):
-            x, y, strength = plan.left + j * plan.cell, plan.top + i * plan.cell, float(strengths[i, j])
-            number = float(matrix.numbers[i, j])
-            size, (kind, paint, ink) = n(plan.cell - gap), on_page(scale.ramp, strength)
+def _cells(matrix: Matrix, cell: float, left: float, top: float) -> list[str]:
+    parts, scale, intensities = [], matrix.scale, matrix.intensities
+    names = (matrix.rows, matrix.columns)
+    rows, columns = ([isolate_bidi(truncate(token_label(name), 2 * MAX_LABEL)) for name in side] for side in names)
+    side = cell - 1.0 if cell >= 8 else cell  # small cells have no gap
+    for i, row in enumerate(rows):
+        for j, column in enumerate(columns):
+            x, y, number = left + j * cell, top + i * cell, float(matrix.numbers[i, j])
+            kind, paint, ink = svg_fill(scale.colormap, float(intensities[i, j]))
             parts.append(
-                f"<g><title>{text(f'{names[0][i]} → {names[1][j]}: {scale.exact(number)}')}</title>"
-                f'<rect class="{kind}" x="{n(x)}" y="{n(y)}" width="{size}" height="{size}" {paint}/>'
+                f"<g><title>{escape_text(f'{row} → {column}: {scale.format_exact(number)}')}</title><rect "
+                f'class="{kind}" x="{coord(x)}" y="{coord(y)}" width="{coord(side)}" height="{coord(side)}" {paint}/>'
             )
-            if plan.cell >= 36:
-                middle = (x + (plan.cell - gap) / 2, y + (plan.cell - gap) / 2 + 4)
-                parts.append(written(*middle, scale.told(number), f"rg-number {ink}", "middle"))
+            if cell >= 36:
+                middle = x + side / 2, y + side / 2 + 4
+                parts.append(text_element(*middle, scale.format(number), f"rg-number {ink}", "middle"))
             parts.append("</g>")
     return parts
 
 
-def legend(scale: Scale, low: float, high: float, x: float, y: float) -> list[str]:
-    """A scale's colours, what its ends stand for, and the smallest and the largest number.
-
-    >>> from regard.look.color_scales import Share
-    >>> len(legend(Share(1.0), 0.1, 0.9, 0, 0))
-    19
-    """
-    # steps and not a gradient: a gradient needs an id, and two pictures in one page would share it
-    start, end = ("0" if not number else scale.exact(number) for number in scale.ends)
-    parts = [written(x, y + 10, start, "rg-muted")]
-    at = x + max(UNIT * 2, math.ceil(extent(start, 12)) + UNIT)
+def legend(scale: ColorScale, low: float, high: float, x: float, y: float) -> list[str]:
+    """The color map with its limits, and the smallest and the largest number."""
+    # steps and not a gradient: a gradient needs an id, and two drawings in one page would share it
+    start, end = ("0" if not number else scale.format_exact(number) for number in scale.limits)
+    parts = [text_element(x, y + 10, start, "rg-muted")]
+    at = x + max(UNIT * 2, math.ceil(text_width(start, 12)) + UNIT)
     for i in range(16):
-        place = -1 + i / 7.5 if scale.ramp == "signed" else i / 15
-        kind, paint, _ = on_page(scale.ramp, place)
-        parts.append(f'<rect class="{kind}" x="{n(at + i * 8)}" y="{n(y)}" width="8" height="12" {paint}/>')
-    parts.append(written(at + 16 * 8 + UNIT, y + 10, end, "rg-muted"))
-    ends = f"smallest {scale.exact(low)}, largest {scale.exact(high)}"
-    return [*parts, written(x, y + 28, ends, "rg-muted")]
+        step = -1 + i / 7.5 if scale.colormap == "diverging" else i / 15
+        kind, paint, _ = svg_fill(scale.colormap, step)
+        parts.append(f'<rect class="{kind}" x="{coord(at + i * 8)}" y="{coord(y)}" width="8" height="12" {paint}/>')
+    parts.append(text_element(at + 16 * 8 + UNIT, y + 10, end, "rg-muted"))
+    extremes = f"smallest {scale.format_exact(low)}, largest {scale.format_exact(high)}"
+    return [*parts, text_element(x, y + 28, extremes, "rg-muted")]
 
 
 def document(
     width: float, height: float, title: str, summary: str, parts: Sequence[str], style: str | None = None
 ) -> str:
-    """A whole SVG with its colours, its name and its description for those who hear it.
-
-    >>> document(8, 8, "empty", "nothing", []).endswith("</svg>")
-    True
-    """
+    """A whole SVG with its style, and its title and description for screen readers."""
     body = "".join(parts)
-    # ids must differ between pictures in one page
+    # ids must differ between drawings in one page
     own = "rg-" + hashlib.sha256(f"{title}{summary}{body}".encode("utf-8", "replace")).hexdigest()[:12]
-    size = (
-        f'width="{math.ceil(width)}" height="{math.ceil(height)}" viewBox="0 0 {math.ceil(width)} {math.ceil(height)}"'
-    )
+    wide, tall = math.ceil(width), math.ceil(height)
+    size = f'width="{wide}" height="{tall}" viewBox="0 0 {wide} {tall}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} class="rg" role="img" '
-        f'aria-labelledby="{own}-t {own}-d"><title id="{own}-t">{text(visible(title))}</title>'
-        f'<desc id="{own}-d">{text(summary)}</desc><style>{style or STYLE}</style>'
+        f'aria-labelledby="{own}-t {own}-d"><title id="{own}-t">{escape_text(make_visible(title))}</title>'
+        f'<desc id="{own}-d">{escape_text(summary)}</desc><style>{style or STYLE}</style>'
         f'<rect class="rg-page" width="100%" height="100%"/>{body}</svg>'
     )
 
 
-def written(x: float, y: float, content: str, kind: str, anchor: str = "start") -> str:
-    """A text at a place, in the class `kind`.
-
-    >>> written(1, 2.5, "a < b", "rg-muted")
-    '<text class="rg-muted" x="1" y="2.5" text-anchor="start">a &lt; b</text>'
-    """
-    return f'<text class="{kind}" x="{n(x)}" y="{n(y)}" text-anchor="{anchor}">{text(content)}</text>'
+def text_element(x: float, y: float, content: str, kind: str, anchor: str = "start") -> str:
+    """A <text> element of the class `kind`."""
+    return f'<text class="{kind}" x="{coord(x)}" y="{coord(y)}" text-anchor="{anchor}">{escape_text(content)}</text>'
 
 
-def text(content: str) -> str:
-    """Text that is safe between tags and in quotes; what XML cannot hold is replaced.
-
-    >>> text('</svg><script>"\\x00')
-    '&lt;/svg&gt;&lt;script&gt;&quot;\\ufffd'
-    """
+def escape_text(content: str) -> str:
+    """Text that is safe between tags and in quotes; characters that XML cannot hold are replaced."""
     return escape("".join(char if _in_xml(char) else "\ufffd" for char in content), {'"': "&quot;", "'": "&#39;"})
 
 
@@ -303,22 +251,18 @@ def _in_xml(char: str) -> bool:
     return char in "\t\n\r" or 0x20 <= code <= 0xD7FF or 0xE000 <= code <= 0xFFFD or code >= 0x10000
 
 
-def n(number: float) -> str:
-    """A coordinate in as few digits as it needs.
-
-    >>> n(2.0), n(1.234)
-    ('2', '1.23')
-    """
+def coord(number: float) -> str:
+    """A coordinate with at most two digits after the point."""
     return f"{number:.2f}".rstrip("0").rstrip(".")
 
 
-def _rules(colours: dict[str, str], scheme: int) -> str:
+def _rules(colors: dict[str, str], scheme: int) -> str:
     inks = ("#000000", "#000000", "#FFFFFF") if scheme == 0 else ("#FFFFFF", "#000000", "#000000")
     return (
-        f".rg-page{{fill:{colours['page']}}}.rg-weight{{fill:{colours['weight']}}}"
+        f".rg-page{{fill:{colors['page']}}}.rg-weight{{fill:{colors['weight']}}}"
         + "".join(f".rg-{sign}{{fill:{pair[scheme]}}}" for sign, pair in SIGNS.items())
-        + f".rg text{{fill:{colours['text']}}}.rg .rg-muted{{fill:{colours['muted']}}}"
-        + "".join(f".rg .rg-{side}{{fill:{pair[scheme]}}}" for side, pair in SIDES.items())
+        + f".rg text{{fill:{colors['text']}}}.rg .rg-muted{{fill:{colors['muted']}}}"
+        + "".join(f".rg .rg-{side}{{fill:{pair[scheme]}}}" for side, pair in SIDE_COLORS.items())
         + "".join(f".rg .rg-{level}{{fill:{ink}}}" for level, ink in zip(("low", "mid", "high"), inks))
     )
 
@@ -335,4 +279,4 @@ STYLE = (
     + _rules(LIGHT, 0)
     + f"@media (prefers-color-scheme:dark){{{_rules(DARK, 1)}}}"
 )
-"""All rules begin with a class of our own: in a notebook they apply to the whole page."""
+"""All selectors start with a class of our own: in a notebook they apply to the whole page."""

@@ -1,4 +1,4 @@
-"""Tokens as people may see them: any script, nothing invisible, nothing that moves or runs."""
+"""Display of tokens: any script, invisible characters made visible, no control characters, bidirectional isolation."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ import unicodedata
 from rich.cells import cell_len
 
 FSI, PDI = "\u2068", "\u2069"
-"""First strong isolate and its end: what is between them has its own direction and does not turn its neighbours."""
+"""First strong isolate and pop directional isolate: the text between them does not change the direction around it."""
 ELLIPSIS = "…"
 JOINERS = {"\u200c", "\u200d"}
-"""They shape Persian and Indic words and make families of emoji; anywhere else they are only invisible."""
+"""They shape Persian and Indic words and join emoji; elsewhere they are invisible."""
 WORD_START = (" ", "▁")
-"""How a token says that a word begins: a space (the tokenizers made here) or U+2581 (SentencePiece)."""
+"""Word-start marks of tokens: a space (tokenizers trained here) or U+2581 (SentencePiece)."""
 CONTROLS = {"\n": "↵", "\r": "␍", "\t": "⇥", "\x7f": "␡"}
 
 
-def shown(token: str) -> str:
-    """A token as a label: without its word-start mark, and with all that is invisible made visible.
+def token_label(token: str) -> str:
+    """A token as a label: without its word-start mark, and with invisible characters made visible.
 
-    >>> [shown(token) for token in ("▁suis", " suis", "ent", "▁", "a\\nb", "\\u202egnp", "")]
+    >>> [token_label(token) for token in ("▁suis", " suis", "ent", "▁", "a\\nb", "\\u202egnp", "")]
     ['suis', 'suis', 'ent', '␣', 'a↵b', 'U+202Egnp', '∅']
     """
-    return visible(token[1:] if token.startswith(WORD_START) and len(token) > 1 else token)
+    return make_visible(token[1:] if token.startswith(WORD_START) and len(token) > 1 else token)
 
 
-def visible(token: str) -> str:
-    """A whole token, word-start mark included, with all that is invisible made visible.
+def make_visible(token: str) -> str:
+    """A whole token, word-start mark included, with invisible characters made visible.
 
-    >>> visible("▁suis"), visible("\\u0301"), visible("\\x1b[2J")
+    >>> make_visible("▁suis"), make_visible("\\u0301"), make_visible("\\x1b[2J")
     ('␣suis', '◌\\u0301', '␛[2J')
     """
     inner = token.replace("▁", " ").strip(" ")
     if not inner:
         return "␣" * len(token) or "∅"
     start = token.replace("▁", " ").index(inner)
-    middle = "".join(_visible(inner, i) for i in range(len(inner)))
-    alone = "◌" if unicodedata.category(inner[0]).startswith("M") else ""  # else it would sit on its neighbour
-    return "␣" * start + alone + middle + "␣" * (len(token) - start - len(inner))
+    middle = "".join(_visible_char(inner, i) for i in range(len(inner)))
+    base = "◌" if unicodedata.category(inner[0]).startswith("M") else ""  # a mark would sit on its neighbor
+    return "␣" * start + base + middle + "␣" * (len(token) - start - len(inner))
 
 
-def _visible(text: str, i: int) -> str:
+def _visible_char(text: str, i: int) -> str:
     char = text[i]
     if char in CONTROLS:
         return CONTROLS[char]
@@ -60,68 +60,56 @@ def _visible(text: str, i: int) -> str:
 
 _TAGS = "".join(map(chr, range(0xE0020, 0xE0080)))
 _BLANK = set("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Letters and marks that no font draws."""
+"""Letters and marks that fonts draw blank."""
 
 
-def cut(text: str, cells: int) -> str:
-    """At most `cells` columns of a terminal, whole characters only, with an ellipsis where something is missing.
+def truncate(text: str, cells: int) -> str:
+    """At most `cells` terminal columns of a text, whole characters only, with an ellipsis if it was longer.
 
-    >>> cut("Donaudampfschiff", 8), cut("学生です", 5), cut("👩‍👩‍👧👍", 3)
+    >>> truncate("Donaudampfschiff", 8), truncate("学生です", 5), truncate("👩‍👩‍👧👍", 3)
     ('Donauda…', '学生…', '👩‍👩‍👧…')
     """
     if cell_len(text) <= cells:
         return text
-    kept = ""
-    for cluster in clusters(text):
-        if cell_len(kept + cluster) > cells - 1:
+    start = ""
+    for cluster in grapheme_clusters(text):
+        if cell_len(start + cluster) > cells - 1:
             break
-        kept += cluster
-    return kept + ELLIPSIS
+        start += cluster
+    return start + ELLIPSIS
 
 
-def clusters(text: str) -> list[str]:
-    """What a reader calls characters: a base with its marks, a family of emoji, a flag.
-
-    >>> clusters("e\\u0301👩‍👩‍👧🇫🇷🇩🇪")
-    ['e\\u0301', '👩‍👩‍👧', '🇫🇷', '🇩🇪']
-    """
+def grapheme_clusters(text: str) -> list[str]:
+    """Grapheme clusters: a base with its marks, joined emoji, a flag."""
     found: list[str] = []
     for char in text:
-        if found and _belongs(found[-1], char):
+        if found and _extends(found[-1], char):
             found[-1] += char
         else:
             found.append(char)
     return found
 
 
-def _belongs(before: str, char: str) -> bool:
+def _extends(before: str, char: str) -> bool:
     if unicodedata.category(char).startswith("M") or char in JOINERS or char in _TAGS:
         return True
-    if 0x1F3FB <= ord(char) <= 0x1F3FF:  # the colour of a skin
+    if 0x1F3FB <= ord(char) <= 0x1F3FF:  # skin tone
         return ord(before[0]) >= 0x2600
-    if before[-1] == "\u200d" or unicodedata.combining(before[-1]) == 9:  # joined, or by a virama
+    if before[-1] == "\u200d" or unicodedata.combining(before[-1]) == 9:  # zero-width joiner or virama
         return True
     flags = [0x1F1E6 <= ord(c) <= 0x1F1FF for c in before + char]
     return all(flags) and len(flags) == 2
 
 
-def right_to_left(text: str) -> bool:
-    """Whether a text runs from right to left: its first letter with a direction does.
-
-    >>> right_to_left("دانشجو"), right_to_left("שלום"), right_to_left("12 ab")
-    (True, True, False)
-    """
+def is_rtl(text: str) -> bool:
+    """Whether a text runs from right to left, by its first character with a strong direction."""
     for char in text:
         if (direction := unicodedata.bidirectional(char)) in ("L", "R", "AL"):
             return direction != "L"
     return False
 
 
-def isolated(text: str) -> str:
-    """A text that does not turn the line around it: fenced if anything in it runs from right to left.
-
-    >>> isolated("suis"), isolated("من") == FSI + "من" + PDI
-    ('suis', True)
-    """
-    turning = any(unicodedata.bidirectional(char) in ("R", "AL", "AN") for char in text)
-    return f"{FSI}{text}{PDI}" if turning else text
+def isolate_bidi(text: str) -> str:
+    """A text in directional isolates, if any of it runs from right to left."""
+    has_rtl = any(unicodedata.bidirectional(char) in ("R", "AL", "AN") for char in text)
+    return f"{FSI}{text}{PDI}" if has_rtl else text

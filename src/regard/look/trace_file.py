@@ -1,19 +1,16 @@
-"""trace/1: records in one .safetensors file, readable without the model.
+"""Trace file: records in one .safetensors file, readable without the model (format trace/2).
 
-The header is JSON in the file's metadata under "trace": {"format": "trace/1", "records": [...], "scenes": [...],
-"tokens": {...}}. A record has name, tensor (its key in the file), axes, sides (axis -> the name of the scene's fact
-that its words are), labels (words that are no fact of the scene) and the number of its scene; "tokens" spells ids.
+The header is JSON in the file's metadata under "trace": {"format": "trace/2", "records": [...], "contexts": [...],
+"tokens": {...}}. A record has name, tensor (its key in the file), axes, sides (axis -> fact of the context that labels
+it), labels (labels that are not in the context) and the number of its context; "tokens" maps ids to tokens.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,54 +19,47 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from regard.errors import InputError, ModelError, OutputError
-from regard.look.decoding_path import ANSWER, Spell, side
+from regard.errors import InputError, ModelError
+from regard.files import write_bytes_atomically
+from regard.look.decoding_path import ANSWER, IdToToken, axis_side
 from regard.trace import Record
 
-FORMAT = "trace/1"
+FORMAT = "trace/2"
 
 
-def write(path: Path, records: Sequence[Record], spell: Spell) -> None:
-    """Put records into a file, whole or not at all.
-
-    >>> import tempfile
-    >>> one = Record("w", ("key",), torch.ones(2), {}, {"step": 3})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write(Path(folder) / "a.safetensors", [one], {})
-    ...     read(Path(folder) / "a.safetensors")[0][0].scene
-    {'step': 3}
-    """
+def write(path: Path, records: Sequence[Record], id_to_token: IdToToken) -> None:
+    """Write records to a file, atomically."""
     tensors: dict[str, Tensor] = {}
-    scenes: dict[int, int] = {}
-    facts: list[Any] = []
-    entries, times, seen = [], Counter(r.name for r in records), Counter[str]()
+    numbers: dict[int, int] = {}
+    contexts: list[Any] = []
+    entries, counts, seen = [], Counter(r.name for r in records), Counter[str]()
     for record in records:
-        key = record.name if times[record.name] == 1 else f"{record.name}/{seen[record.name]}"
+        key = record.name if counts[record.name] == 1 else f"{record.name}/{seen[record.name]}"
         seen[record.name] += 1
-        tensors[key] = _own(record.data)
-        if id(record.scene) not in scenes:
-            scenes[id(record.scene)] = len(facts)
-            where = f"scene.{len(facts)}"
-            facts.append({name: _packed(fact, f"{where}.{name}", tensors) for name, fact in record.scene.items()})
-        sides = {axis: whose for axis in record.labels if (whose := side(record, axis))}
-        labels = {a: _packed(words, f"{key}.{a}", tensors) for a, words in record.labels.items() if a not in sides}
+        tensors[key] = _copy(record.data)
+        if id(record.context) not in numbers:
+            numbers[id(record.context)] = len(contexts)
+            where = f"context.{len(contexts)}"
+            contexts.append({name: _pack(fact, f"{where}.{name}", tensors) for name, fact in record.context.items()})
+        sides = {axis: side for axis in record.labels if (side := axis_side(record, axis))}
+        labels = {a: _pack(words, f"{key}.{a}", tensors) for a, words in record.labels.items() if a not in sides}
         entries.append(
             {"name": record.name, "tensor": key, "axes": list(record.axes), "sides": sides, "labels": labels,
-             "scene": scenes[id(record.scene)]}
+             "context": numbers[id(record.context)]}
         )  # fmt: skip
-    header = {"format": FORMAT, "records": entries, "scenes": facts, "tokens": _tokens(records, spell)}
-    _replace(path, save(tensors, {"trace": json.dumps(header, allow_nan=False)}))
+    header = {"format": FORMAT, "records": entries, "contexts": contexts, "tokens": _tokens(records, id_to_token)}
+    write_bytes_atomically(path, save(tensors, {"trace": json.dumps(header, allow_nan=False)}))
 
 
-def _own(tensor: Tensor) -> Tensor:
+def _copy(tensor: Tensor) -> Tensor:
     # safetensors refuses tensors that share memory
     return tensor.detach().to("cpu", copy=True).contiguous()
 
 
-def _packed(fact: Any, key: str, tensors: dict[str, Tensor]) -> Any:
-    """A fact as JSON: whole numbers in the header, where a person or a page reads them, others among the tensors."""
+def _pack(fact: Any, key: str, tensors: dict[str, Tensor]) -> Any:
+    """A fact as JSON: integers in the header, where they are readable, other tensors among the tensors."""
     if isinstance(fact, Tensor) and (fact.is_floating_point() or fact.is_complex()):
-        tensors[key] = _own(fact)
+        tensors[key] = _copy(fact)
         return {"tensor": key}
     if isinstance(fact, Tensor):
         return {"values": fact.tolist(), "shape": list(fact.shape), "dtype": str(fact.dtype).removeprefix("torch.")}
@@ -78,15 +68,15 @@ def _packed(fact: Any, key: str, tensors: dict[str, Tensor]) -> Any:
     if fact is None or isinstance(fact, str | int | float):
         return fact
     if isinstance(fact, Sequence):
-        return [_packed(item, f"{key}.{i}", tensors) for i, item in enumerate(fact)]
+        return [_pack(item, f"{key}.{i}", tensors) for i, item in enumerate(fact)]
     if isinstance(fact, Mapping):
-        return {"mapping": {str(name): _packed(item, f"{key}.{name}", tensors) for name, item in fact.items()}}
+        return {"mapping": {str(name): _pack(item, f"{key}.{name}", tensors) for name, item in fact.items()}}
     raise ModelError(f"{key}: a {type(fact).__name__} cannot be stored; use text, numbers, lists or tensors")
 
 
-def _unpacked(fact: Any, tensors: Mapping[str, Tensor]) -> Any:
+def _unpack(fact: Any, tensors: Mapping[str, Tensor]) -> Any:
     if isinstance(fact, list):
-        return [_unpacked(item, tensors) for item in fact]
+        return [_unpack(item, tensors) for item in fact]
     if not isinstance(fact, dict):
         return fact
     if "tensor" in fact:
@@ -95,20 +85,20 @@ def _unpacked(fact: Any, tensors: Mapping[str, Tensor]) -> Any:
         return torch.tensor(fact["values"], dtype=getattr(torch, fact["dtype"])).reshape(fact["shape"])
     if "float" in fact:
         return float(fact["float"])
-    return {name: _unpacked(item, tensors) for name, item in fact["mapping"].items()}
+    return {name: _unpack(item, tensors) for name, item in fact["mapping"].items()}
 
 
-def _tokens(records: Sequence[Record], spell: Spell) -> dict[str, dict[str, str]]:
-    """How the ids among the labels are spelt, so that no tokenizer is needed any more."""
+def _tokens(records: Sequence[Record], id_to_token: IdToToken) -> dict[str, dict[str, str]]:
+    """Tokens of the ids among the labels, so that no tokenizer is needed."""
     found: dict[str, set[int]] = {}
     for record in records:
         for axis, label in record.labels.items():
-            whose = side(record, axis)
-            if whose is not None and whose in spell:
-                found.setdefault(whose, set()).update(_ids(label))
-        if record.name == ANSWER and "target" in spell:
+            side = axis_side(record, axis)
+            if side is not None and side in id_to_token:
+                found.setdefault(side, set()).update(_ids(label))
+        if record.name == ANSWER and "target" in id_to_token:
             found.setdefault("target", set()).update(_ids(record.data))
-    return {whose: {str(i): spell[whose](i) for i in sorted(ids)} for whose, ids in found.items()}
+    return {side: {str(i): id_to_token[side](i) for i in sorted(ids)} for side, ids in found.items()}
 
 
 def _ids(label: Any) -> Iterator[int]:
@@ -121,55 +111,35 @@ def _ids(label: Any) -> Iterator[int]:
             yield from _ids(item)
 
 
-def _replace(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".tmp-{path.name}-{secrets.token_hex(4)}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise OutputError(f"{path}: the trace cannot be written ({error.strerror})") from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
 def read(path: Path) -> tuple[list[Record], dict[str, dict[int, str]]]:
-    """The records of a file, and how each side's ids are spelt.
-
-    >>> read(Path("nowhere.safetensors"))
-    Traceback (most recent call last):
-    regard.errors.InputError: nowhere.safetensors: no such file
-    """
+    """The records of a file, and the tokens of each side's ids."""
     if not path.is_file():
         raise InputError(f"{path}: {'a folder, expected a trace file' if path.is_dir() else 'no such file'}")
     try:
         with safe_open(path, framework="pt") as file:
             text = (file.metadata() or {}).get("trace")
             if text is None:
-                raise ModelError(f"{path}: safetensors without a trace; expected a file that Recording.save wrote")
+                raise ModelError(f"{path}: safetensors without a trace; expected a file written by Recording.save")
             tensors = {key: file.get_tensor(key).clone() for key in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, RuntimeError) as error:
         raise ModelError(f"{path}: not a trace: it cannot be read as safetensors ({error})") from error
     try:
-        return _opened(path, json.loads(text), tensors)
+        return _parse(path, json.loads(text), tensors)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise ModelError(f"{path}: the trace's header is damaged ({type(error).__name__}: {error})") from error
 
 
-def _opened(
+def _parse(
     path: Path, header: dict[str, Any], tensors: Mapping[str, Tensor]
 ) -> tuple[list[Record], dict[str, dict[int, str]]]:
     if header["format"] != FORMAT:
         raise ModelError(f"{path}: expected the format {FORMAT}, found {header['format']!r}; save the trace again")
-    scenes = [{name: _unpacked(fact, tensors) for name, fact in facts.items()} for facts in header["scenes"]]
+    contexts = [{name: _unpack(fact, tensors) for name, fact in facts.items()} for facts in header["contexts"]]
     records = []
     for entry in header["records"]:
-        scene = scenes[entry["scene"]]
-        labels = {axis: scene[whose] for axis, whose in entry["sides"].items()}
-        labels |= {axis: _unpacked(label, tensors) for axis, label in entry["labels"].items()}
-        records.append(Record(entry["name"], tuple(entry["axes"]), tensors[entry["tensor"]], labels, scene))
-    spelt = {whose: {int(i): token for i, token in table.items()} for whose, table in header["tokens"].items()}
-    return records, spelt
+        context = contexts[entry["context"]]
+        labels = {axis: context[side] for axis, side in entry["sides"].items()}
+        labels |= {axis: _unpack(label, tensors) for axis, label in entry["labels"].items()}
+        records.append(Record(entry["name"], tuple(entry["axes"]), tensors[entry["tensor"]], labels, context))
+    tokens = {side: {int(i): token for i, token in table.items()} for side, table in header["tokens"].items()}
+    return records, tokens

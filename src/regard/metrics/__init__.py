@@ -1,28 +1,28 @@
-"""How good outputs are: each score with its signature and its interval. Neither torch nor sacrebleu is imported here.
+"""Metrics: each score with its signature and its confidence interval.
 
-sacrebleu is loaded when something is scored, so that a command that scores nothing does not wait for it.
+Neither torch nor sacrebleu is imported here: sacrebleu is loaded on first use, so that other commands start fast.
 """
 
 from __future__ import annotations
 
-from regard.metrics.paired import Paired, Parts, paired, paired_parts, shared_parts
+from regard.metrics.paired import PairedComparison, UnitSums, align_sums, paired_bootstrap, paired_bootstrap_sums
 from regard.metrics.perplexity import perplexity
 from regard.metrics.score import Score
 from regard.metrics.thresholds import check_minimum, parse_minimum
-from regard.metrics.translation import bleu, chrf, ter, tokenised_bleu
+from regard.metrics.translation import bleu, chrf, ter, tokenized_bleu
 
 __all__ = [
-    "Paired",
-    "Parts",
+    "PairedComparison",
     "Score",
+    "UnitSums",
+    "align_sums",
     "bleu",
     "check_minimum",
     "chrf",
-    "paired",
-    "paired_parts",
+    "paired_bootstrap",
+    "paired_bootstrap_sums",
     "parse_minimum",
     "perplexity",
-    "shared_parts",
     "ter",
-    "tokenised_bleu",
+    "tokenized_bleu",
 ]

@@ -1,4 +1,4 @@
-"""Questions of the kind "Athens is to Greece as Oslo is to what": how many are answered right, by section."""
+"""Word analogies, such as "Athens is to Greece as Oslo is to ...": accuracy by section."""
 
 from __future__ import annotations
 
@@ -9,22 +9,18 @@ from typing import NamedTuple
 
 from regard.errors import DataError
 from regard.metrics.score import Score
-from regard.metrics.spans import share_right
+from regard.metrics.spans import accuracy_score
 
 
 class Question(NamedTuple):
-    """Four words: a is to b as c is to d.
-
-    >>> Question("family", ("boy", "girl", "king", "queen")).words[3]
-    'queen'
-    """
+    """An analogy question of four words: a is to b as c is to d."""
 
     section: str
     words: tuple[str, str, str, str]
 
 
 def read_questions(lines: Iterable[str], name: str | Path) -> list[Question]:
-    """Questions as Mikolov et al. 2013 publish them: four words a line, and ": name" before each section.
+    """Questions in the format of Mikolov et al. 2013: four words per line, and ": name" before each section.
 
     >>> read_questions([": family", "boy girl king queen"], "questions.txt")
     [Question(section='family', words=('boy', 'girl', 'king', 'queen'))]
@@ -39,66 +35,66 @@ def read_questions(lines: Iterable[str], name: str | Path) -> list[Question]:
         elif words:
             raise DataError(f"{name}, line {number}: expected four words, found {len(words)}")
     if not found:
-        raise DataError(f"{name} has no question; expected four words a line, such as: boy girl king queen")
+        raise DataError(f"{name} has no question; expected four words per line, such as: boy girl king queen")
     return found
 
 
 @dataclass(frozen=True)
-class Answered:
-    """Questions whose words are all known, and which of them are answered right.
+class AnalogyResult:
+    """Answers to the questions whose words are all in the vocabulary.
 
-    >>> found = Answered(["family", "family", "tense"], [True, False, True], asked=4)
+    >>> found = AnalogyResult(["family", "family", "tense"], [True, False, True], total=4)
     >>> round(found.score().value, 1), found.sections()
     (66.7, {'family': (1, 2), 'tense': (1, 1)})
     """
 
     section: Sequence[str]
     right: Sequence[bool]
-    asked: int
-    """all questions, those with unknown words too"""
+    total: int
+    """all questions, including those with unknown words"""
 
     def score(self) -> Score:
-        """The share that is right, in %."""
-        return share_right("analogies", [int(r) for r in self.right], [1] * len(self.right), "unit:question")
+        """Accuracy in %."""
+        return accuracy_score("analogies", [int(r) for r in self.right], [1] * len(self.right), "unit:question")
 
     def sections(self) -> Mapping[str, tuple[int, int]]:
-        """Of each section, how many are right and how many were answered."""
+        """For each section, the number of correct answers and of answers."""
         counts = dict.fromkeys(self.section, (0, 0))
         for name, right in zip(self.section, self.right, strict=True):
             counts[name] = counts[name][0] + right, counts[name][1] + 1
         return counts
 
-    def told(self) -> list[str]:
-        """The same for people, in lines."""
+    def summary_lines(self) -> list[str]:
+        """Accuracy of each section as text lines."""
         counts = self.sections()
         wide = max(map(len, counts), default=0)
         lines = [f"{name:<{wide}}  {100 * r / n:5.1f}  {r:,} of {n:,}" for name, (r, n) in counts.items()]
-        left = self.asked - len(self.right)
-        return [*lines, f"{left:,} of {self.asked:,} questions have unknown words"] if left else lines
+        skipped = self.total - len(self.right)
+        return [*lines, f"{skipped:,} of {self.total:,} questions have unknown words"] if skipped else lines
 
 
-def ask(
+def answer_questions(
     questions: Sequence[Question],
     find: Callable[[str], int | None],
     answer: Callable[[list[tuple[int, ...]]], Sequence[int]],
-) -> Answered:
-    """Ask the questions whose words are known: `find` gives a word's place, `answer` the places that a, b, c lead to.
+) -> AnalogyResult:
+    """Answer the questions whose words are known: `find` gives a word's index, `answer` those predicted for a, b, c.
 
-    >>> places = {"boy": 0, "girl": 1, "king": 2, "queen": 3}
-    >>> ask([Question("family", ("boy", "girl", "king", "queen"))], places.get, lambda asked: [3]).right
+    >>> indices = {"boy": 0, "girl": 1, "king": 2, "queen": 3}
+    >>> answer_questions([Question("family", ("boy", "girl", "king", "queen"))], indices.get, lambda known: [3]).right
     [True]
     """
-    sections, known, wanted = list[str](), list[tuple[int, ...]](), list[int]()
+    sections, known, targets = list[str](), list[tuple[int, ...]](), list[int]()
     for section, words in questions:
-        found = [place for place in map(find, words) if place is not None]
+        found = [index for index in map(find, words) if index is not None]
         if len(found) == len(words):
             sections.append(section)
             known.append(tuple(found[:3]))
-            wanted.append(found[3])
+            targets.append(found[3])
     if not known:
         raise DataError(
-            f"not one of the {len(questions):,} questions has four known words; is it the same language, and the "
-            "vocabulary large enough?"
+            f"not one of the {len(questions):,} questions has four known words; check the language of the "
+            "file and the size of the vocabulary"
         )
-    right = [said == place for said, place in zip(answer(known), wanted, strict=True)]
-    return Answered(sections, right, len(questions))
+    right = [output == target for output, target in zip(answer(known), targets, strict=True)]
+    return AnalogyResult(sections, right, len(questions))

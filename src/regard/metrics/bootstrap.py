@@ -1,8 +1,8 @@
-"""Scores of corpora drawn anew from the same sentences: how far a score moves by the choice of the test set alone.
+"""Bootstrap resampling of a test set: how far a score varies with the choice of the test set alone.
 
 sacrebleu can do it too, and from the same seed this draws the same corpora. But it fails where some of them score a
-plain 0, and its paired test takes chance for a difference more than twice as often as it says: it centres sizes of
-differences, on their mean, where differences should be centred, on the one that was measured (Hall and Wilson 1991).
+plain 0, and its paired test takes chance for a difference more than twice as often as it says: it centers sizes of
+differences, on their mean, where differences should be centered, on the one that was measured (Hall and Wilson 1991).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
-    Numbers = NDArray[numpy.float64]
+    FloatArray = NDArray[numpy.float64]
 
 SEED, RESAMPLES = 12345, 1000
 """sacrebleu's, so that the intervals are its intervals"""
 
 
-def resampled(stats_NS: Numbers, score: Callable[[list[float]], float]) -> Numbers:
-    """Scores of 1,000 corpora of N sentences drawn with replacement; `stats_NS` holds what adds up, row by row.
+def bootstrap_scores(stats_NS: FloatArray, score: Callable[[list[float]], float]) -> FloatArray:
+    """Scores of 1,000 corpora of N sentences drawn with replacement; `stats_NS` are additive statistics per sentence.
 
-    Two systems on the same sentences are drawn alike: put their numbers side by side, or call twice.
+    Two systems on the same sentences get the same draws: concatenate their statistics, or call twice.
 
     >>> import numpy
-    >>> scores = resampled(numpy.array([[1.0, 1], [3.0, 1]]), lambda sums: sums[0] / sums[1])
+    >>> scores = bootstrap_scores(numpy.array([[1.0, 1], [3.0, 1]]), lambda sums: sums[0] / sums[1])
     >>> sorted(set(scores.tolist()))
     [1.0, 2.0, 3.0]
     """
@@ -38,10 +38,19 @@ def resampled(stats_NS: Numbers, score: Callable[[list[float]], float]) -> Numbe
     return numpy.array([score(row.tolist()) for row in sums])
 
 
-def interval(scores: Sequence[float] | Numbers) -> tuple[float, float]:
-    """The 95 % in the middle; what is not a number is left out.
+def mean_of_sums(sums: Sequence[float]) -> float:
+    """Mean from a total and a count; NaN for an empty corpus.
 
-    >>> interval([float(i) for i in range(1000)])
+    >>> mean_of_sums([6.0, 3]), mean_of_sums([0.0, 0])
+    (2.0, nan)
+    """
+    return sums[0] / sums[1] if sums[1] else math.nan
+
+
+def percentile_interval(scores: Sequence[float] | FloatArray) -> tuple[float, float]:
+    """95 % percentile interval; NaN is left out.
+
+    >>> percentile_interval([float(i) for i in range(1000)])
     (25.0, 974.0)
     """
     kept = sorted(float(score) for score in scores if not math.isnan(score))
@@ -51,13 +60,12 @@ def interval(scores: Sequence[float] | Numbers) -> tuple[float, float]:
     return kept[out], kept[-1 - out]
 
 
-def p_value(delta: float, differences: Numbers) -> float:
-    """How likely chance alone makes a difference of the size of `delta`, to either side.
+def p_value(delta: float, differences: FloatArray) -> float:
+    """Two-sided p-value of a difference `delta` between two systems.
 
-    Chance is how far resampled differences fall from `delta`, taken to be how far they would fall from 0 if there were
-    none (Riezler and Maxwell 2005). Where they lean to one side that may be less than twice the share of the corpora on
-    which the worse system is as good (Koehn 2004); then this is told, so that p is below 0.05 only where `interval`
-    leaves 0 out.
+    The null distribution is that of the resampled differences, shifted to mean 0 (Riezler and Maxwell 2005). For skewed
+    differences this may be less than twice the share of the corpora on which the worse system is as good (Koehn 2004);
+    then the latter is returned, so that p is below 0.05 only where `percentile_interval` excludes 0.
 
     >>> import numpy
     >>> p_value(0.0, numpy.zeros(1000)), round(p_value(3.0, numpy.linspace(2.0, 4.0, 1000)), 3)

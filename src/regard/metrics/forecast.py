@@ -1,7 +1,7 @@
-"""How far forecasts were off: MAE, RMSE, MASE (Hyndman and Koehler 2006), and how many intervals held what came.
+"""Forecast metrics: MAE, RMSE, MASE (Hyndman and Koehler 2006), and the coverage of prediction intervals.
 
-Windows that follow one another see nearly the same, so the bootstrap draws blocks of them (Künsch 1989): an interval
-that took them for independent would be far too narrow.
+Consecutive windows overlap, so the bootstrap draws blocks of them (Künsch 1989): an interval that treats them as
+independent would be far too narrow.
 """
 
 from __future__ import annotations
@@ -14,97 +14,95 @@ from typing import Any
 import numpy as np
 
 from regard.errors import DataError
-from regard.metrics.bootstrap import RESAMPLES, SEED, interval, resampled
+from regard.metrics.bootstrap import RESAMPLES, SEED, bootstrap_scores, mean_of_sums, percentile_interval
 from regard.metrics.score import Score
 
 
 @dataclass(frozen=True)
-class Unit:
-    """What a column's errors are measured in.
-
-    >>> Unit("load", deviation=2.0, apart=4.0).name
-    'load'
-    """
+class ColumnStats:
+    """Training statistics of a column, by which its errors are scaled."""
 
     name: str
-    deviation: float
-    """of the column in training; 0: it never changed, and is not scored"""
-    apart: float
-    """how far training's rows are from those a season before, on average; 0: it repeats exactly, and has no MASE"""
+    std: float
+    """standard deviation in training; 0: the column is constant, and not scored"""
+    naive_mae: float
+    """MAE of the seasonal naive forecast in training; 0: the column repeats exactly, and has no MASE"""
 
 
 @dataclass(frozen=True)
-class Rolling:
-    """Forecasts from one row after the other, and what came.
+class ForecastErrors:
+    """Errors of rolling forecasts of a test set.
 
-    >>> came = np.array([[[1.0], [2.0]], [[2.0], [3.0]]])
-    >>> rolled = Rolling((Unit("load", 2.0, 0.5),), came, season=1)
-    >>> [round(score.value, 3) for score in rolled.scores(came + 1, came - 0.5, came + 1.5, 0.8)]
+    >>> actual = np.array([[[1.0], [2.0]], [[2.0], [3.0]]])
+    >>> errors = ForecastErrors((ColumnStats("load", 2.0, 0.5),), actual, season=1)
+    >>> [round(score.value, 3) for score in errors.scores(actual + 1, actual - 0.5, actual + 1.5, 0.8)]
     [2.0, 1.0, 1.0, 100.0]
     """
 
-    units: tuple[Unit, ...]
-    came_NHF: np.ndarray
+    columns: tuple[ColumnStats, ...]
+    actual_NHF: np.ndarray
     season: int
 
     def __post_init__(self) -> None:
-        if not len(self.came_NHF):
-            raise DataError("there is not one whole window to score")
+        if not len(self.actual_NHF):
+            raise DataError("there is no complete window to score")
 
     @property
-    def moving(self) -> list[int]:
-        """The columns that changed in training: only they are scored."""
-        return [i for i, unit in enumerate(self.units) if unit.deviation > 0]
+    def scored_columns(self) -> list[int]:
+        """The columns that are not constant in training: only they are scored."""
+        return [i for i, column in enumerate(self.columns) if column.std > 0]
 
-    def mae(self, said_NHF: np.ndarray) -> list[float]:
+    def mae(self, predicted_NHF: np.ndarray) -> list[float]:
         """Mean absolute error of each column, in its own unit."""
-        return [float(x) for x in np.abs(self.came_NHF - said_NHF).mean((0, 1))]
+        return [float(x) for x in np.abs(self.actual_NHF - predicted_NHF).mean((0, 1))]
 
-    def rmse(self, said_NHF: np.ndarray) -> list[float]:
-        """Root of the mean squared error of each column, in its own unit."""
-        return [float(x) for x in np.sqrt(np.square(self.came_NHF - said_NHF).mean((0, 1)))]
+    def rmse(self, predicted_NHF: np.ndarray) -> list[float]:
+        """Root mean squared error of each column, in its own unit."""
+        return [float(x) for x in np.sqrt(np.square(self.actual_NHF - predicted_NHF).mean((0, 1)))]
 
-    def mase(self, said_NHF: np.ndarray) -> list[float]:
-        """MAE by how far training's rows were from those a season before; where they are the same, NaN."""
-        errors = self.mae(said_NHF)
-        return [e / unit.apart if unit.apart > 0 else math.nan for e, unit in zip(errors, self.units, strict=True)]
+    def mase(self, predicted_NHF: np.ndarray) -> list[float]:
+        """Mean absolute scaled error: MAE over that of the seasonal naive forecast in training; NaN where that is 0."""
+        errors = self.mae(predicted_NHF)
+        return [e / c.naive_mae if c.naive_mae > 0 else math.nan for e, c in zip(errors, self.columns, strict=True)]
 
     def coverage(self, lower_NHF: np.ndarray, upper_NHF: np.ndarray) -> list[float]:
-        """Of each column the share of intervals, in percent, that held what came."""
-        held = (lower_NHF <= self.came_NHF) & (self.came_NHF <= upper_NHF)
+        """Coverage of each column: the share of intervals, in percent, that contain the actual value."""
+        held = (lower_NHF <= self.actual_NHF) & (self.actual_NHF <= upper_NHF)
         return [float(x) for x in 100 * held.mean((0, 1))]
 
-    def scores(self, said_NHF: np.ndarray, lower_NHF: np.ndarray, upper_NHF: np.ndarray, level: float) -> list[Score]:
-        """Over all columns that move: of one, MAE and RMSE are in its unit; of several, in deviations of training."""
-        kept = self.moving
+    def scores(
+        self, predicted_NHF: np.ndarray, lower_NHF: np.ndarray, upper_NHF: np.ndarray, level: float
+    ) -> list[Score]:
+        """Scores over all scored columns; MAE and RMSE of one column are in its unit, of several in stds."""
+        kept = self.scored_columns
         if not kept:
-            raise DataError("no column changed in training; there is nothing to score by")
-        off = (said_NHF - self.came_NHF)[..., kept]
-        held = ((lower_NHF <= self.came_NHF) & (self.came_NHF <= upper_NHF))[..., kept]
-        apart = np.array([self.units[i].apart for i in kept])
-        width = np.array([self.units[i].deviation if len(kept) > 1 else 1.0 for i in kept])
+            raise DataError("all columns are constant in training; there is nothing to score")
+        error = (predicted_NHF - self.actual_NHF)[..., kept]
+        held = ((lower_NHF <= self.actual_NHF) & (self.actual_NHF <= upper_NHF))[..., kept]
+        naive = np.array([self.columns[i].naive_mae for i in kept])
+        scale = np.array([self.columns[i].std if len(kept) > 1 else 1.0 for i in kept])
         unit = "unit:deviation" if len(kept) > 1 else "unit:own"
         parts = (
-            ("mase", np.abs(off[..., apart > 0]) / apart[apart > 0], _mean, f"season:{self.season}"),
-            ("mae", np.abs(off) / width, _mean, unit),
-            ("rmse", np.square(off / width), _root, unit),
-            ("coverage", 100.0 * held, _mean, f"level:{level:g}"),
+            ("mase", np.abs(error[..., naive > 0]) / naive[naive > 0], mean_of_sums, f"season:{self.season}"),
+            ("mae", np.abs(error) / scale, mean_of_sums, unit),
+            ("rmse", np.square(error / scale), _root, unit),
+            ("coverage", 100.0 * held, mean_of_sums, f"level:{level:g}"),
         )
         return [self._score(*part) for part in parts if part[1].size]
 
-    def _score(self, name: str, found_NHF: np.ndarray, by: Callable[[Sequence[float]], float], told: str) -> Score:
-        """A score from what adds up, with the interval that blocks of windows drawn anew give it."""
-        n = len(found_NHF)
-        stats_NS = np.stack([found_NHF.sum((1, 2)), np.full(n, float(found_NHF[0].size))], 1)
-        low, high = interval(resampled(self.blocks(stats_NS), by))
-        shape = f"horizon:{found_NHF.shape[1]}|windows:{n}|block:{self.block}"
-        return Score(name, by(stats_NS.sum(0).tolist()), low, high, f"{told}|{shape}|bs:{RESAMPLES}|seed:{SEED}", n)
+    def _score(self, name: str, values_NHF: np.ndarray, by: Callable[[Sequence[float]], float], how: str) -> Score:
+        """A score from additive statistics, with a block-bootstrap interval."""
+        n = len(values_NHF)
+        stats_NS = np.stack([values_NHF.sum((1, 2)), np.full(n, float(values_NHF[0].size))], 1)
+        low, high = percentile_interval(bootstrap_scores(self.blocks(stats_NS), by))
+        shape = f"horizon:{values_NHF.shape[1]}|windows:{n}|block:{self.block}"
+        return Score(name, by(stats_NS.sum(0).tolist()), low, high, f"{how}|{shape}|bs:{RESAMPLES}|seed:{SEED}", n)
 
     @property
     def block(self) -> int:
-        """How many windows that follow one another are drawn together: a horizon or a season, unless they are few."""
-        n = len(self.came_NHF)
-        return max(1, min(max(self.came_NHF.shape[1], self.season), n // 5))
+        """Block length: consecutive windows that are drawn together, a horizon or a season, unless they are few."""
+        n = len(self.actual_NHF)
+        return max(1, min(max(self.actual_NHF.shape[1], self.season), n // 5))
 
     def blocks(self, stats_NS: np.ndarray) -> np.ndarray:
         """Sums over blocks of windows."""
@@ -112,34 +110,22 @@ class Rolling:
         return np.add.reduceat(stats_NS, starts, 0)
 
 
-def _mean(sums: Sequence[float]) -> float:
-    return sums[0] / sums[1]
-
-
 def _root(sums: Sequence[float]) -> float:
     return math.sqrt(sums[0] / sums[1])
 
 
 @dataclass(frozen=True)
-class Beside:
-    """A model beside what anybody could have said, a column at a time.
-
-    >>> systems = {"model": [0.5], "naive": [1.0]}
-    >>> print(Beside(("load",), {"MASE": systems, "MAE": systems}, [81.0], 0.8).text())
-    MASE     model    naive  80 % holds
-    load    0.5000   1.0000      81.0 %
-    MAE      model    naive
-    load    0.5000   1.0000
-    """
+class BaselineTable:
+    """Scores of a model and of baselines, per column."""
 
     columns: tuple[str, ...]
     measures: dict[str, dict[str, list[float]]]
-    """of each measure and system, a number a column"""
+    """per metric and system, one number per column"""
     coverage: list[float]
     level: float
 
     def text(self) -> str:
-        """Tables for people, one a measure; the mean of columns that have another unit each is left out."""
+        """One text table per metric; the mean over columns is given for MASE only, as other units differ."""
         margin = max(4, *(len(name) for name in self.columns))
         lines = []
         for number, (measure, systems) in enumerate(self.measures.items()):
@@ -149,14 +135,14 @@ class Beside:
                 held = f"  {self.coverage[i]:8.1f} %" if number == 0 else ""
                 lines.append(f"{column:<{margin}}  " + " ".join(_cell(found[i]) for found in systems.values()) + held)
             if measure == "MASE" and len(self.columns) > 1:
-                held = f"  {_mean_of(self.coverage):8.1f} %"
+                held = f"  {_nanmean(self.coverage):8.1f} %"
                 lines.append(
-                    f"{'mean':<{margin}}  " + " ".join(_cell(_mean_of(found)) for found in systems.values()) + held
+                    f"{'mean':<{margin}}  " + " ".join(_cell(_nanmean(found)) for found in systems.values()) + held
                 )
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold; what is not a number is null."""
+        """JSON-serializable data; NaN becomes null."""
         measures = {
             measure: {name: [None if math.isnan(x) else x for x in found] for name, found in systems.items()}
             for measure, systems in self.measures.items()
@@ -164,7 +150,7 @@ class Beside:
         return {"columns": list(self.columns), **measures, "coverage": self.coverage, "level": self.level}
 
 
-def _mean_of(numbers: Sequence[float]) -> float:
+def _nanmean(numbers: Sequence[float]) -> float:
     kept = [number for number in numbers if not math.isnan(number)]
     return sum(kept) / len(kept) if kept else math.nan
 

@@ -1,11 +1,11 @@
-"""A number that says how good something is, how sure it is, and how exactly it was measured."""
+"""A score with its confidence interval and its signature."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-FALLING = frozenset({"ter", "perplexity", "ppl", "loss", "bits", "ece", "mae", "rmse", "mase"})
-"""Scores that get better as they fall; all others get better as they rise."""
+LOWER_IS_BETTER = frozenset({"ter", "perplexity", "ppl", "loss", "bits", "ece", "mae", "rmse", "mase"})
+"""metrics for which lower is better; for all others higher is better"""
 
 
 @dataclass(frozen=True)
@@ -17,21 +17,20 @@ class Score:
     """
 
     name: str
-    """bleu, chrf, ter, tokenised_bleu or perplexity"""
+    """such as bleu, chrf, ter, accuracy or perplexity"""
     value: float
     low: float
-    """where the 95 % interval begins"""
+    """lower end of the 95 % interval"""
     high: float
-    """where it ends"""
+    """upper end"""
     signature: str
-    """how it was measured: only scores of one signature can be compared"""
+    """how it was measured: only scores with the same signature are comparable"""
     n: int
-    """sentences that were scored"""
+    """number of scored sentences or other units"""
 
     def __str__(self) -> str:
         return f"{self.name} {self.value:.2f} (95 %: {self.low:.2f} to {self.high:.2f})"
 
     @property
-    def falls(self) -> bool:
-        """Whether less is better."""
-        return self.name in FALLING
+    def lower_is_better(self) -> bool:
+        return self.name in LOWER_IS_BETTER

@@ -1,4 +1,4 @@
-"""Scores that must be reached, such as bleu=25: what `regard eval --min` fails on."""
+"""Score thresholds of `regard eval --min`, such as bleu=25."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from regard.metrics.score import Score
 
 
 def parse_minimum(text: str, known: Collection[str]) -> tuple[str, float]:
-    """The score and the number in "bleu=25"; `known` are the scores there will be. Ask before the work, not after.
+    """Metric and number of "bleu=25"; `known` are the available metrics, so that mistakes are reported before the work.
 
     >>> parse_minimum("bleu=25", known=["bleu", "chrf"])
     ('bleu', 25.0)
@@ -21,29 +21,29 @@ def parse_minimum(text: str, known: Collection[str]) -> tuple[str, float]:
     if name not in known:
         raise ConfigError(f'--min {text}: there is no score "{name}" here; there are {", ".join(known)}')
     try:
-        wanted = float(number)
+        least = float(number)
     except ValueError:
-        wanted = math.nan
-    if not math.isfinite(wanted):
+        least = math.nan
+    if not math.isfinite(least):
         raise ConfigError(f'--min {text}: expected a number after {name}=, got "{number}"')
-    return name, wanted
+    return name, least
 
 
-def check_minimum(scores: Iterable[Score], wanted: Sequence[str]) -> None:
-    """Raise ThresholdMissed unless every score is at least as good as asked for; ter and perplexity are good when low.
+def check_minimum(scores: Iterable[Score], minimums: Sequence[str]) -> None:
+    """Raise ThresholdMissed unless every score is at least as good as required; for ter and perplexity lower is better.
 
     >>> check_minimum([Score("bleu", 23.4, 22.5, 24.25, "nrefs:1", n=1000)], ["bleu=25"])
     Traceback (most recent call last):
-    regard.errors.ThresholdMissed: bleu is 23.4 (95 %: 22.50 to 24.25), below the 25 that was asked for
+    regard.errors.ThresholdMissed: bleu is 23.4 (95 %: 22.50 to 24.25), below the required 25
     """
     found = {score.name: score for score in scores}
     missed = []
-    for name, number in [parse_minimum(text, found) for text in wanted]:
+    for name, number in [parse_minimum(text, found) for text in minimums]:
         score = found[name]
-        good = score.value <= number if score.falls else score.value >= number  # NaN is never good
+        good = score.value <= number if score.lower_is_better else score.value >= number  # NaN is never good
         if not good:
             interval = f"(95 %: {score.low:.2f} to {score.high:.2f})"
-            side = "above" if score.falls else "below"
-            missed.append(f"{name} is {score.value:.6g} {interval}, {side} the {number:g} that was asked for")
+            side = "above" if score.lower_is_better else "below"
+            missed.append(f"{name} is {score.value:.6g} {interval}, {side} the required {number:g}")
     if missed:
         raise ThresholdMissed("; ".join(missed))

@@ -1,4 +1,4 @@
-"""BLEU, chrF and TER of a corpus, by sacrebleu (Post 2018), one reference a sentence; the interval by bootstrap.py."""
+"""BLEU, chrF and TER of a corpus, by sacrebleu (Post 2018), one reference per sentence; intervals by bootstrap.py."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from regard.errors import ConfigError, DataError
-from regard.metrics.bootstrap import RESAMPLES, SEED, interval, resampled
+from regard.metrics.bootstrap import RESAMPLES, SEED, bootstrap_scores, percentile_interval
 from regard.metrics.score import Score
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
 
-    from regard.metrics.bootstrap import Numbers
+    from regard.metrics.bootstrap import FloatArray
 
 Tokenize = Literal["13a", "intl", "zh", "char", "none"]
-"""How sacrebleu cuts text into words. Its others download a model or need another package."""
+"""sacrebleu's tokenizers; its others download a model or need another package"""
 Name = Literal["bleu", "chrf", "ter"]
 
 
 def bleu(
     outputs: Sequence[str], references: Sequence[str], *, lowercase: bool = False, tokenize: Tokenize = "13a"
 ) -> Score:
-    """BLEU (Papineni et al. 2002) of detokenised text, 0 to 100.
+    """BLEU (Papineni et al. 2002) of detokenized text, 0 to 100.
 
     >>> score = bleu(["the cat sat on the mat"], ["the cat sat on the mat"])
     >>> round(score.value, 2), score.signature.rpartition("|version")[0]
@@ -31,30 +31,29 @@ def bleu(
     return _corpus("bleu", bleu_metric(lowercase, tokenize), outputs, references)
 
 
-def tokenised_bleu(outputs: Sequence[str], references: Sequence[str]) -> Score:
-    """BLEU of lower-cased text cut by 13a: bleu(lowercase=True), under a name of its own.
+def tokenized_bleu(outputs: Sequence[str], references: Sequence[str]) -> Score:
+    """BLEU of lowercased text tokenized by 13a: bleu(lowercase=True), under its own name.
 
-    Older papers state BLEU of text that was lower-cased and cut by the Moses tokenizer. This is the nearest figure
-    that everybody can reproduce, not the same: Moses cuts "don't" into "don 't" where 13a keeps one word. Stand it
-    beside such a figure; never read a difference of a few tenths as one.
+    Older papers report BLEU of text that was lowercased and tokenized by Moses. This is the closest reproducible score,
+    not the same: Moses splits "don't" into "don 't" where 13a keeps one word. Differences of a few tenths mean nothing.
 
-    >>> round(tokenised_bleu(["The cat sat on the mat ."], ["the cat sat on the mat."]).value, 2)
+    >>> round(tokenized_bleu(["The cat sat on the mat ."], ["the cat sat on the mat."]).value, 2)
     100.0
     """
-    return _corpus("tokenised_bleu", bleu_metric(lowercase=True, tokenize="13a"), outputs, references)
+    return _corpus("tokenized_bleu", bleu_metric(lowercase=True, tokenize="13a"), outputs, references)
 
 
 def chrf(outputs: Sequence[str], references: Sequence[str], *, lowercase: bool = False) -> Score:
-    """chrF2 (Popović 2015), an F-score of character 6-grams, 0 to 100: kind to languages with long words.
+    """chrF2 (Popović 2015), an F-score of character 6-grams, 0 to 100: suited to languages with rich morphology.
 
-    >>> round(chrf(["abcd"], ["abce"]).value, 2)  # of n-grams 3/4, 2/3, 1/2 and 0/1 agree; longer ones there are none
+    >>> round(chrf(["abcd"], ["abce"]).value, 2)  # 3/4, 2/3, 1/2 and 0/1 of the n-grams match; there are no longer ones
     47.92
     """
     return _corpus("chrf", sacrebleu_metric("chrf", lowercase), outputs, references)
 
 
 def ter(outputs: Sequence[str], references: Sequence[str]) -> Score:
-    """TER (Snover et al. 2006): edits for 100 words of the reference; less is better, and it may pass 100.
+    """TER (Snover et al. 2006): edits per 100 reference words; lower is better, and it may exceed 100.
 
     >>> ter(["a dog runs"], ["a cat runs fast"]).value
     50.0
@@ -63,11 +62,7 @@ def ter(outputs: Sequence[str], references: Sequence[str]) -> Score:
 
 
 def sacrebleu_metric(name: Name, lowercase: bool = False) -> Metric:
-    """sacrebleu's own metric, as the functions of this file set it.
-
-    >>> type(sacrebleu_metric("chrf")).__name__
-    'CHRF'
-    """
+    """sacrebleu's metric, with the settings of this module."""
     from sacrebleu.metrics import CHRF, TER
 
     if name == "bleu":
@@ -76,7 +71,7 @@ def sacrebleu_metric(name: Name, lowercase: bool = False) -> Metric:
 
 
 def bleu_metric(lowercase: bool = False, tokenize: Tokenize = "13a") -> Metric:
-    """sacrebleu's BLEU, which would otherwise log a warning where 100 lines end in " .".
+    """sacrebleu's BLEU, without its warning about 100 lines that end in " .".
 
     >>> bleu_metric(tokenize="mecab")
     Traceback (most recent call last):
@@ -90,23 +85,23 @@ def bleu_metric(lowercase: bool = False, tokenize: Tokenize = "13a") -> Metric:
 
 
 def check_pairs(outputs: Sequence[str], references: Sequence[str], name: str = "outputs") -> None:
-    """Every output has its reference, and there is at least one.
+    """Check that every output has a reference, and that there is at least one.
 
     >>> check_pairs(["a", "b"], ["a"])
     Traceback (most recent call last):
-    regard.errors.DataError: there are 2 outputs and 1 references; line i of one must answer line i of the other
+    regard.errors.DataError: there are 2 outputs and 1 references; line i of one must match line i of the other
     """
     if len(outputs) != len(references):
         raise DataError(
             f"there are {len(outputs)} {name} and {len(references)} references; "
-            "line i of one must answer line i of the other"
+            "line i of one must match line i of the other"
         )
     if not outputs:
         raise DataError(f"there is nothing to score: 0 {name} and 0 references")
 
 
-def statistics(by: Metric, outputs: Sequence[str], references: Sequence[str]) -> Numbers:
-    """(N, S): what sacrebleu counts in each sentence; a corpus is scored from the sums.
+def statistics(by: Metric, outputs: Sequence[str], references: Sequence[str]) -> FloatArray:
+    """(N, S): sacrebleu's statistics of each sentence; a corpus is scored from their sums.
 
     >>> statistics(sacrebleu_metric("ter"), ["a dog runs", ""], ["a cat runs fast", "b"])
     array([[2., 4.],
@@ -127,7 +122,7 @@ def total(by: Metric, sums: list[float]) -> float:
 
 
 def signature(by: Metric) -> str:
-    """How `by` measures, with our resamples and seed; sacrebleu knows it once it has scored something.
+    """Signature of `by`, with our resamples and seed; sacrebleu knows it after scoring something.
 
     >>> by = sacrebleu_metric("chrf")
     >>> _ = statistics(by, ["a"], ["a"])
@@ -143,5 +138,5 @@ def signature(by: Metric) -> str:
 def _corpus(name: str, by: Metric, outputs: Sequence[str], references: Sequence[str]) -> Score:
     check_pairs(outputs, references)
     stats_NS = statistics(by, outputs, references)
-    low, high = interval(resampled(stats_NS, lambda sums: total(by, sums)))
+    low, high = percentile_interval(bootstrap_scores(stats_NS, lambda sums: total(by, sums)))
     return Score(name, total(by, stats_NS.sum(0).tolist()), low, high, signature(by), len(outputs))

@@ -1,4 +1,4 @@
-"""One file a paper. The unions below are the lists of models that a recipe can name; presets carry their provenance."""
+"""Models, one file per paper. The unions below list the models that a recipe can name; presets cite their source."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 from regard.models.base import parameters
 from regard.models.convolution import ConvolutionConfig
-from regard.models.encoder_decoder import MixedConfig
+from regard.models.encoder_decoder import EncoderDecoderConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.gpt import GPTConfig
 from regard.models.luong import LuongConfig
@@ -28,17 +28,17 @@ ModelConfig = (
     | RNNsearchConfig
     | LuongConfig
     | GNMTConfig
-    | MixedConfig
+    | EncoderDecoderConfig
 )
-"""What can say something: a config with build(source, target)."""
+"""models that generate: configs with build(source, target)"""
 
-ReaderConfig = RecurrentConfig | ConvolutionConfig | TransformerConfig | MLPConfig
-"""What can read for a head that answers, for the whole or at each place: a config with build_encoder(source)."""
+EncoderOnlyConfig = RecurrentConfig | ConvolutionConfig | TransformerConfig | MLPConfig
+"""encoders for a classification, tagging or forecasting head: configs with build_encoder(source)"""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A published shape under its name.
+    """A published model size.
 
     >>> PRESETS["transformer-base"].config.layers, PRESETS["transformer-base"].parameters
     (6, 63082496)
@@ -48,21 +48,21 @@ class Preset:
     provenance: str
     """where it was published"""
     words: tuple[int, int]
-    """the sizes of the vocabularies there: of what is read, and of what is said"""
+    """sizes of the source and target vocabularies there"""
 
     @property
     def parameters(self) -> int:
-        """How many numbers it learns with those vocabularies; nothing is allocated for the answer."""
+        """Number of parameters with those vocabularies, computed on the meta device."""
         with torch.device("meta"):
             return parameters(self.config.build(*(Words(size) for size in self.words)))
 
 
-_TINY = TransformerConfig(layers=4, width=128, inner=256, heads=4, dropout=0.3)
+_TINY = TransformerConfig(layers=4, width=128, ffn_width=256, heads=4, dropout=0.3)
 
 PRESETS = {
     "transformer-base": Preset(TransformerConfig(), "Vaswani et al. 2017, table 3, base", (37_000, 37_000)),
     "transformer-big": Preset(
-        TransformerConfig(width=1024, inner=4096, heads=16, dropout=0.3),
+        TransformerConfig(width=1024, ffn_width=4096, heads=16, dropout=0.3),
         "Vaswani et al. 2017, table 3, big (En-De; En-Fr uses dropout 0.1)",
         (37_000, 37_000),
     ),

@@ -1,7 +1,7 @@
-"""The contract between models and everything else: one trainer, one decoding loop and one trace serve whoever keeps it.
+"""The model contract: any encoder and decoder that implement it work with the trainer, decoding and tracing.
 
-Features apart from logits: a loss projects only the places that count, a prompt only its last. A state in two
-halves: beam search never copies what all hypotheses of a source share. Room for a cache is asked for, not grown.
+Features are separate from logits: the loss projects only positions that count, a prompt only its last. A state has two
+halves: beam search never copies what the hypotheses of a source share. The capacity of a KV cache is allocated once.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from torch import Tensor, nn
 from regard.sequence import Memory, Padded, Rows, Tokens
 from regard.spaces import Space
 
-Scope = Literal["all", "near", "before", "itself"]
-"""How much of its source a place knows when it answers"""
+ReceptiveField = Literal["full", "local", "left", "position"]
+"""The part of the source that the output at a position depends on"""
 
 
 @dataclass(frozen=True)
 class State(Rows):
-    """What a decoder remembers: B rows about sources, B x width rows about hypotheses. Each call consumes it.
+    """Decoder state: B rows of sources, B x width rows of hypotheses. Each forward call consumes it.
 
     >>> rows = Padded(torch.zeros(2, 1), torch.ones(2))
     >>> state = State(rows, rows).fork(3)
@@ -32,75 +32,64 @@ class State(Rows):
     """
 
     source: Rows
-    """read by all hypotheses of a source; never copied for them"""
+    """shared by all hypotheses of a source; never copied for them"""
     hypothesis: Any
-    """a Rows: what each hypothesis has read so far"""
+    """a Rows: state of each hypothesis, such as a KV cache"""
     width: int = 1
+    """hypotheses per source"""
 
     def fork(self, width: int) -> State:
-        """Each hypothesis becomes `width` of them."""
+        """Repeat each hypothesis `width` times."""
         if width == 1:
             return self
         rows = torch.arange(len(self.hypothesis), device=self.hypothesis.device).repeat_interleave(width)
         return replace(self.reorder(rows), width=self.width * width)
 
     def reorder(self, parents: Tensor) -> State:
-        """Hypothesis i goes on from where `parents[i]` was."""
+        """Hypothesis i continues from hypothesis `parents[i]`."""
         return replace(self, hypothesis=self.hypothesis.select(parents))
 
     def keep(self, rows: Tensor) -> State:
-        """Only these sources go on, with all their hypotheses."""
+        """Keep only these sources, with all their hypotheses."""
         slots = torch.arange(self.width, device=rows.device)
         both = (rows[:, None] * self.width + slots).flatten()
         return replace(self, source=self.source.select(rows), hypothesis=self.hypothesis.select(both))
 
 
 class Layer(nn.Module):
-    """Entered only through forward, and owning its parameters alone: the unit that is compiled or sharded.
-
-    >>> isinstance(Layer(), nn.Module)
-    True
-    """
+    """Called only through forward, and sole owner of its parameters: the unit that is compiled or sharded."""
 
 
 class Encoder(nn.Module, ABC):
-    """Source -> Memory. The source is Tokens, Images, or nothing.
-
-    >>> Nothing()(Tokens.of([[], []])).states.data.shape
-    torch.Size([2, 0, 1])
-    """
+    """Source -> Memory. The source is Tokens, Images, or empty."""
 
     width: int
-    """of memory.states; 0: there never is a source"""
+    """of memory.states; 0: reads no source"""
     final: tuple[tuple[int, ...], ...] = ()
-    """the widths of what memory.final holds: one tuple a layer, one number a tensor; (): nothing is handed on"""
+    """widths of the tensors in memory.final: one tuple per layer; (): no final states"""
 
     @abstractmethod
     def forward(self, source: Any) -> Memory: ...
 
 
 class Decoder(nn.Module, ABC):
-    """Reads what was said and gives features of what comes next; the whole target, a prompt, or one token.
-
-    >>> Decoder.__abstractmethods__ == {"start", "forward"}
-    True
-    """
+    """Tokens so far -> features of the next token; reads a whole target, a prompt, or one token at a time."""
 
     readout: nn.Module
-    """features -> logits, or the parameters of another distribution"""
+    """output projection: features -> logits, or the parameters of another distribution"""
 
     @abstractmethod
-    def start(self, memory: Memory, room: int) -> State:
-        """`room`: how many tokens will be read in all; 0: one forward will read everything (teacher forcing)."""
+    def start(self, memory: Memory, max_tokens: int) -> State:
+        """Initial state. `max_tokens`: capacity of the KV cache; 0: one forward reads everything (teacher forcing)."""
 
     @abstractmethod
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
         """Features (N, T, D) and the next state. Consumes `state`."""
 
-    def carry(self, state: State) -> State | None:
-        """What the next window of a stream goes on from: this state without its gradients, in memory of its own.
+    def hidden_state(self, state: State) -> State | None:
+        """Hidden state carried to the next window of truncated BPTT: a detached copy of the state.
 
-        A decoder whose state grows with all that it has read gives None: each window is then read alone.
+        None if the state grows with the text (a KV cache): each window is then read independently.
         """
         return state.map(lambda tensor: tensor.detach().clone(memory_format=torch.contiguous_format))
 
@@ -110,8 +99,8 @@ class EncoderDecoder(nn.Module):
 
     >>> from regard.models.gpt import GPTConfig
     >>> from regard.spaces import Words
-    >>> model = GPTConfig(layers=1, width=8, heads=2, longest=16).build(Words(7), Words(7))
-    >>> model(Tokens.of([[]]), Tokens.of([[2, 5, 6]])).shape
+    >>> model = GPTConfig(layers=1, width=8, heads=2, max_positions=16).build(Words(7), Words(7))
+    >>> model(Tokens.pad([[]]), Tokens.pad([[2, 5, 6]])).shape
     torch.Size([1, 3, 8])
     """
 
@@ -123,19 +112,15 @@ class EncoderDecoder(nn.Module):
     def readout(self) -> nn.Module:
         return self.decoder.readout
 
-    def start(self, source: Rows, room: int = 0) -> State:
-        return self.decoder.start(self.encoder(source), room)
+    def start(self, source: Rows, max_tokens: int = 0) -> State:
+        return self.decoder.start(self.encoder(source), max_tokens)
 
     def forward(self, source: Rows, target: Tokens) -> Tensor:
         return self.decoder(target, self.start(source))[0]
 
 
-class Nothing(Encoder):
-    """The empty source: a language model, or a forecaster, is a generator with x = 0.
-
-    >>> Nothing()(Tokens.of([[]])).states.lengths
-    tensor([0])
-    """
+class EmptyEncoder(Encoder):
+    """Encoder of language models: ignores its input and returns an empty memory."""
 
     width = 0
 
@@ -149,13 +134,7 @@ class Nothing(Encoder):
 
 
 class Classifier(nn.Module):
-    """Seq2Vec: one answer for the whole source; the head pools (first, mean, last, final).
-
-    >>> from regard.sequence import first
-    >>> from regard.spaces import Classes
-    >>> Classifier(Nothing(), first, Classes(2), 8).readout
-    Linear(in_features=8, out_features=2, bias=True)
-    """
+    """Seq2Vec: one output per source; `pool` makes one vector of the memory (first, mean, last, final)."""
 
     def __init__(self, encoder: Encoder, pool: Callable[[Memory], Tensor], space: Space, width: int) -> None:
         super().__init__()
@@ -166,12 +145,7 @@ class Classifier(nn.Module):
 
 
 class Tagger(nn.Module):
-    """Seq2Seq, aligned: one answer a position. BERT's masked LM is a tagger over the vocabulary.
-
-    >>> from regard.spaces import Classes
-    >>> Tagger(Nothing(), Classes(3), 8).readout
-    Linear(in_features=8, out_features=3, bias=True)
-    """
+    """Aligned Seq2Seq: one output per position. BERT's masked LM is a tagger over the vocabulary."""
 
     def __init__(self, encoder: Encoder, space: Space, width: int) -> None:
         super().__init__()
@@ -181,8 +155,46 @@ class Tagger(nn.Module):
         return self.encoder(source).states.data
 
 
+class ModelConfigBase:
+    """Defaults of all model configs."""
+
+    @property
+    def position_limit(self) -> int | None:
+        """Longest sequence that can be read; None: any length."""
+        return None
+
+    def check_shared_vocab(self, shared: bool) -> None:
+        """Raise ConfigError if the model cannot translate, or not with two vocabularies; by default any will do."""
+
+
+class EncoderDecoderConfigBase(ModelConfigBase, ABC):
+    """Defaults of configs of encoder-decoder models."""
+
+    @abstractmethod
+    def build_encoder(self, source: Any) -> Encoder:
+        """The encoder, with fresh weights."""
+
+    @abstractmethod
+    def build_decoder(self, target: Any, encoder: Encoder) -> Decoder:
+        """The decoder, with fresh weights, for the memory of `encoder`."""
+
+    def build(self, source: Space, target: Space) -> EncoderDecoder:
+        """The model, with fresh weights."""
+        encoder = self.build_encoder(source)
+        return EncoderDecoder(encoder, self.build_decoder(target, encoder))
+
+
+def count_layers(layers: int) -> str:
+    """Number of layers for a model summary.
+
+    >>> count_layers(1), count_layers(2)
+    ('1 layer', '2 layers')
+    """
+    return "1 layer" if layers == 1 else f"{layers} layers"
+
+
 def parameters(model: nn.Module) -> int:
-    """How many numbers a model learns; tied ones count once.
+    """Number of trainable parameters; tied ones count once.
 
     >>> parameters(nn.Linear(3, 2))
     8

@@ -1,7 +1,7 @@
-"""A tagger whose labels depend on one another: Huang, Xu and Yu 2015, Lample et al. 2016.
+"""A tagger with a CRF output layer: Huang, Xu and Yu 2015, Lample et al. 2016.
 
-New against a tagger that chooses at each place alone: a linear chain (a conditional random field, Lafferty et al.
-2001) over its outputs: the whole sequence of labels is scored, learnt and chosen at once. Any encoder can read for it.
+New against a tagger that predicts each token independently: a linear-chain conditional random field (Lafferty et al.
+2001) over its outputs, so that the tag sequence is scored, trained and decoded as a whole. Works with any encoder.
 """
 
 from __future__ import annotations
@@ -9,25 +9,17 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from regard.models.base import Encoder
-from regard.nn.crf import LinearChain
+from regard.nn.crf import LinearChainCRF
 from regard.sequence import Tokens
 from regard.spaces import Classes
 
 
-class ChainTagger(nn.Module):
-    """An encoder, a score for each label at each place, and a score for each step from label to label.
-
-    >>> from regard.models.mlp import MLPConfig
-    >>> from regard.spaces import Words
-    >>> model = ChainTagger(MLPConfig(width=8).build_encoder(Words(9)), Classes(3), 8)
-    >>> source = Tokens.of([[4, 5, 6], [7]])
-    >>> model.chain.best(source.like(model.readout(model(source)))).shape
-    torch.Size([2, 3])
-    """
+class CRFTagger(nn.Module):
+    """An encoder, emission scores per token and tag, and a linear-chain CRF."""
 
     def __init__(self, encoder: Encoder, space: Classes, width: int) -> None:
         super().__init__()
-        self.encoder, self.readout, self.chain = encoder, space.head(width), LinearChain(space.size)
+        self.encoder, self.readout, self.crf = encoder, space.head(width), LinearChainCRF(space.size)
 
     def forward(self, source: Tokens) -> Tensor:
         return self.encoder(source).states.data

@@ -1,7 +1,7 @@
 """A multi-layer perceptron: Rumelhart, Hinton and Williams 1986, "Learning representations by back-propagating errors".
 
-New against the perceptron: hidden layers, whose weights are learnt by the chain rule. One thing in, one answer out, as
-for a row of a table: each place is read alone, and knows nothing of its neighbours. Different here: ReLU, no sigmoid.
+New against the perceptron: hidden layers, whose weights are learned by backpropagation. One output per position, as for
+a row of a table: each position is read independently of its neighbors. Different here: ReLU, no sigmoid.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from regard.errors import ConfigError
-from regard.models.base import Encoder, Layer, Scope
+from regard.config import check_at_least, check_share
+from regard.models.base import Encoder, Layer, ModelConfigBase, ReceptiveField, count_layers
 from regard.sequence import Memory, Tokens
-from regard.spaces import Readable
+from regard.spaces import InputSpace
 from regard.trace import tap
 
 
 @dataclass(frozen=True)
-class MLPConfig:
-    """The shape of a multi-layer perceptron.
+class MLPConfig(ModelConfigBase):
+    """Config of a multi-layer perceptron.
 
     >>> MLPConfig(layers=0)
     Traceback (most recent call last):
@@ -28,42 +28,33 @@ class MLPConfig:
     """
 
     kind: Literal["mlp"] = "mlp"
-    """each place alone, through hidden layers"""
+    """multi-layer perceptron on each position"""
     layers: int = 2
     """number of hidden layers"""
     width: int = 64
     """units of each hidden layer"""
     dropout: float = 0.0
-    """share of numbers dropped after each hidden layer"""
+    """dropout after each hidden layer"""
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.width) < 1:
-            raise ConfigError(f"layers = {self.layers} and width = {self.width} must be at least 1")
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout = {self.dropout} must be at least 0 and below 1")
+        check_at_least(self, 1, "layers", "width")
+        check_share(self, "dropout")
 
     @property
-    def shape(self) -> str:
-        """The encoder in a few words."""
-        layers = "1 layer" if self.layers == 1 else f"{self.layers} layers"
-        return f"mlp {layers}, width {self.width}"
+    def summary(self) -> str:
+        """One-line description of the model."""
+        return f"mlp {count_layers(self.layers)}, width {self.width}"
 
     @property
-    def reach(self) -> int | None:
-        """The most places that can be read: any number."""
-        return None
+    def receptive_field(self) -> ReceptiveField:
+        return "position"
 
-    @property
-    def scope(self) -> Scope:
-        """Nothing but itself."""
-        return "itself"
-
-    def build_encoder(self, source: Readable) -> MLPEncoder:
-        """An encoder with fresh weights; the head that goes with it is somebody else's."""
+    def build_encoder(self, source: InputSpace) -> MLPEncoder:
+        """The encoder, with fresh weights; the caller attaches a head."""
         return MLPEncoder(self, source)
 
 
-class Hidden(Layer):
+class HiddenLayer(Layer):
     """max(0, W x + b)."""
 
     def __init__(self, width: int, dropout: float) -> None:
@@ -75,12 +66,12 @@ class Hidden(Layer):
 
 
 class MLPEncoder(Encoder):
-    """What goes in, through hidden layers, place by place; the first of them is how the space embeds a thing."""
+    """Hidden layers applied at each position; the first is the embedding of the input space."""
 
-    def __init__(self, config: MLPConfig, space: Readable) -> None:
+    def __init__(self, config: MLPConfig, space: InputSpace) -> None:
         super().__init__()
         self.width, self.embed = config.width, space.embed(config.width)
-        self.layers = nn.ModuleList(Hidden(config.width, config.dropout) for _ in range(config.layers - 1))
+        self.layers = nn.ModuleList(HiddenLayer(config.width, config.dropout) for _ in range(config.layers - 1))
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, source: Tokens) -> Memory:

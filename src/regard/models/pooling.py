@@ -1,4 +1,4 @@
-"""What speaks for a whole text: one vector out of all that an encoder hands on."""
+"""Pooling: one vector per text from the states of an encoder."""
 
 from __future__ import annotations
 
@@ -13,25 +13,14 @@ from regard.sequence import Memory, final, first, last, mean
 Pool = Callable[[Memory], Tensor]
 
 
-def most(memory: Memory) -> Tensor:
-    """The largest of each unit over the real places (Collobert et al. 2011, Kim 2014).
-
-    >>> from regard.sequence import Padded
-    >>> most(Memory(Padded(torch.tensor([[[1.0, 5.0], [3.0, 2.0], [9.0, 9.0]]]), torch.tensor([2]))))
-    tensor([[3., 5.]])
-    """
+def max_pool(memory: Memory) -> Tensor:
+    """Max pooling over the real positions (Collobert et al. 2011, Kim 2014)."""
     states = memory.states
     return states.data.masked_fill(~states.mask[..., None], -torch.inf).amax(1)
 
 
 class Pooling(nn.Module):
-    """One vector for each text, some of its numbers dropped in training; zeros for what has no place at all.
-
-    >>> from regard.sequence import Padded
-    >>> Pooling(first)(Memory(Padded(torch.ones(2, 1, 2), torch.tensor([1, 0]))))
-    tensor([[1., 1.],
-            [0., 0.]])
-    """
+    """Pooling with dropout; an empty text gives zeros."""
 
     def __init__(self, pool: Pool, dropout: float = 0.0) -> None:
         super().__init__()
@@ -44,16 +33,11 @@ class Pooling(nn.Module):
         return self.dropout(self.pool(memory).masked_fill((states.lengths == 0)[:, None], 0.0))
 
 
-def pool_of(name: str, encoder: Encoder, dropout: float = 0.0) -> Pooling:
-    """What makes one vector of what an encoder hands on; of a recurrent one "last" is what it remembers at the end.
+def make_pooling(name: str, encoder: Encoder, dropout: float = 0.0) -> Pooling:
+    """The pooling of this name for an encoder.
 
-    Read in both directions, that is the state after the last word and the state after the first, side by side: the
-    state that stands at the last word has read only this one on the way back.
-
-    >>> from regard.models.recurrent import RecurrentConfig
-    >>> from regard.spaces import Words
-    >>> pool_of("last", RecurrentConfig().build_encoder(Words(9))).pool.__name__
-    'final'
+    "last" of a recurrent encoder is its final state; of a bidirectional one, the final states of both directions
+    concatenated, since the backward state at the last word has read only that word.
     """
-    pools: dict[str, Pool] = {"last": final if encoder.final else last, "mean": mean, "max": most, "first": first}
+    pools: dict[str, Pool] = {"last": final if encoder.final else last, "mean": mean, "max": max_pool, "first": first}
     return Pooling(pools[name], dropout)

@@ -1,8 +1,8 @@
 """A recurrent encoder: Elman 1990 (tanh), Hochreiter and Schmidhuber 1997 (LSTM), Cho et al. 2014 (GRU).
 
-New against a window over the words: what was read is remembered, however long ago, in a state that each word changes.
-In both directions (Schuster and Paliwal 1997) a place knows what follows it too. It reads for any head or decoder: one
-answer for the whole (its last states, or their mean), one a place, or a sequence of another length.
+New against a window over the tokens: a hidden state summarizes all tokens read so far, however long ago. A
+bidirectional encoder (Schuster and Paliwal 1997) also sees what follows. It works with any head or decoder: one output
+per sequence (its last states, or their mean), one per position, or a sequence of another length.
 """
 
 from __future__ import annotations
@@ -13,57 +13,51 @@ from typing import Literal
 from torch import nn
 
 from regard.errors import ConfigError
-from regard.models.base import Encoder, Scope
+from regard.models.base import Encoder, ModelConfigBase, ReceptiveField, count_layers
 from regard.nn.recurrent import BidirectionalStack, Cell, Stack, set_forget_bias
 from regard.sequence import Memory, Tokens
-from regard.spaces import Readable
-from regard.trace import scene
+from regard.spaces import InputSpace
+from regard.trace import trace_context
 
 
 @dataclass(frozen=True)
-class RecurrentConfig:
-    """The shape of a recurrent encoder: half a model, for a head that answers or a decoder (kind = "mixed").
+class RecurrentConfig(ModelConfigBase):
+    """Config of a recurrent encoder, for a head or a decoder (kind = "encoder-decoder").
 
-    >>> RecurrentConfig(cell="gru", layers=2).shape
+    >>> RecurrentConfig(cell="gru", layers=2).summary
     'gru 2 layers, width 128, both directions'
     """
 
     kind: Literal["recurrent"] = "recurrent"
-    """words one after the other"""
+    """RNN, LSTM or GRU encoder"""
     cell: Cell = "lstm"
-    """what a layer is made of"""
+    """recurrent cell"""
     layers: int = 1
     """number of stacked layers"""
     width: int = 128
-    """width of a word's vector and of each layer's state"""
+    """width of the embeddings and of each layer's state"""
     bidirectional: bool = True
     """read in both directions, each layer twice as wide"""
     dropout: float = 0.3
-    """share of numbers dropped between layers and from the embeddings"""
+    """dropout between layers and on the embeddings"""
     forget_bias: float | None = None
-    """what the forget gates of LSTMs start from; 1 keeps gradients longer (Jozefowicz et al. 2015)"""
+    """initial forget-gate bias of LSTMs; 1 keeps gradients longer (Jozefowicz et al. 2015)"""
 
     def __post_init__(self) -> None:
         check_recurrent(self.layers, self.width, self.dropout, self.cell, self.forget_bias)
 
     @property
-    def shape(self) -> str:
-        """The encoder in a few words."""
-        layers = "1 layer" if self.layers == 1 else f"{self.layers} layers"
-        return f"{self.cell} {layers}, width {self.width}{', both directions' if self.bidirectional else ''}"
+    def summary(self) -> str:
+        """One-line description of the model."""
+        both = ", both directions" if self.bidirectional else ""
+        return f"{self.cell} {count_layers(self.layers)}, width {self.width}{both}"
 
     @property
-    def reach(self) -> int | None:
-        """The most places that can be read: any number."""
-        return None
+    def receptive_field(self) -> ReceptiveField:
+        return "full" if self.bidirectional else "left"
 
-    @property
-    def scope(self) -> Scope:
-        """All of it when it is read in both directions."""
-        return "all" if self.bidirectional else "before"
-
-    def build_encoder(self, source: Readable) -> RecurrentEncoder:
-        """An encoder with fresh weights; the head or decoder that goes with it is somebody else's."""
+    def build_encoder(self, source: InputSpace) -> RecurrentEncoder:
+        """The encoder, with fresh weights; the caller attaches a head or a decoder."""
         encoder = RecurrentEncoder(source, self.cell, self.layers, self.width, self.dropout, self.bidirectional)
         set_forget_bias(encoder, self.forget_bias)
         return encoder
@@ -72,7 +66,7 @@ class RecurrentConfig:
 def check_recurrent(
     layers: int, width: int, dropout: float, cell: Cell = "lstm", forget_bias: float | None = None
 ) -> None:
-    """Refuse a stack that cannot be.
+    """Check the settings of a recurrent stack.
 
     >>> check_recurrent(1, 8, 0.0, "gru", 1.0)
     Traceback (most recent call last):
@@ -88,24 +82,24 @@ def check_recurrent(
         )
 
 
-def unpacked(tokens: Tokens) -> Tokens:
-    """The tokens, unless they hold several documents a row.
+def require_unpacked(tokens: Tokens) -> Tokens:
+    """The tokens, unless rows are packed with several documents.
 
-    >>> unpacked(Tokens.packed([[4, 5], [6]]))
+    >>> require_unpacked(Tokens.pack([[4, 5], [6]]))
     Traceback (most recent call last):
-    ValueError: a recurrent model reads one document a row: packing (documents) needs attention
+    ValueError: a recurrent model reads one document per row: packing (documents) needs attention
     """
     if tokens.documents is not None:
-        raise ValueError("a recurrent model reads one document a row: packing (documents) needs attention")
+        raise ValueError("a recurrent model reads one document per row: packing (documents) needs attention")
     return tokens
 
 
 class RecurrentEncoder(Encoder):
-    """A stack that hands on what each layer remembers at the end; its states stand where their words stand."""
+    """Stacked recurrent encoder; memory.final holds the final state of each layer."""
 
     def __init__(
         self,
-        space: Readable,
+        space: InputSpace,
         cell: Cell,
         layers: int,
         width: int,
@@ -118,15 +112,15 @@ class RecurrentEncoder(Encoder):
         self.dropout, self.embed = nn.Dropout(dropout), space.embed(width)
         stacked = BidirectionalStack if bidirectional else Stack
         self.stack = stacked(cell, [width] * (layers + 1), dropout)
-        self.final = self.stack.shape
+        self.final = self.stack.state_widths
         self.width = self.final[-1][0]
 
     def forward(self, source: Tokens) -> Memory:
-        read = unpacked(source).reversed() if self.reverse else unpacked(source)
+        read = require_unpacked(source).reverse() if self.reverse else require_unpacked(source)
         x_BSD = self.dropout(self.embed(read.data))
-        with scene(reads="source", backwards=self.reverse):
+        with trace_context(reads="source", backwards=self.reverse):
             outs, ends = self.stack(read.like(x_BSD))
         layers = (x_BSD, *outs)
         if self.reverse:
-            layers = tuple(source.like(layer_BSD).reversed().data for layer_BSD in layers)
+            layers = tuple(source.like(layer_BSD).reverse().data for layer_BSD in layers)
         return Memory(source.like(layers[-1]), ends, layers)

@@ -1,9 +1,9 @@
 """The Transformer: Vaswani et al. 2017, "Attention Is All You Need".
 
-New against RNNsearch: no recurrence at all. Every word looks at every other in one matrix product, so a sentence is
+New against RNNsearch: no recurrence at all. Every token attends to every other in one matrix product, so a sentence is
 read at once; order comes in through positions that are added to the embeddings. Post-norm as in the paper, or
 pre-norm as in the later Tensor2Tensor, which trains without a long warm-up. Different here: attention weights are not
-dropped out (the paper has no such dropout, and the fused kernel would have to be left).
+dropped out (the paper has no such dropout, and it would rule out the fused kernel).
 """
 
 from __future__ import annotations
@@ -15,20 +15,36 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from regard.config import check_at_least, check_share
 from regard.errors import ConfigError
-from regard.models.base import Decoder, Encoder, EncoderDecoder, Layer, Scope, State
-from regard.nn.attention import CrossAttention, KeysValues, SelfAttention, Sight, together
+from regard.models.base import (
+    Decoder,
+    Encoder,
+    EncoderDecoder,
+    EncoderDecoderConfigBase,
+    Layer,
+    ReceptiveField,
+    State,
+)
+from regard.nn.attention import (
+    AttentionMask,
+    CrossAttention,
+    KeysValues,
+    SelfAttention,
+    cross_attention_mask,
+    self_attention_mask,
+)
 from regard.nn.feedforward import FeedForward
-from regard.nn.kv_cache import Past
+from regard.nn.kv_cache import KVCache
 from regard.nn.positions import LearnedPositions, Positions, Sinusoids
 from regard.sequence import Memory, Padded, Rows, Tokens
-from regard.spaces import Readable, Space
+from regard.spaces import InputSpace, Space
 from regard.trace import tap
 
 
 @dataclass(frozen=True)
-class TransformerConfig:
-    """The shape of a Transformer; the defaults are the paper's base model.
+class TransformerConfig(EncoderDecoderConfigBase):
+    """Config of a Transformer; the defaults are the paper's base model.
 
     >>> TransformerConfig(width=128, heads=5)
     Traceback (most recent call last):
@@ -40,65 +56,58 @@ class TransformerConfig:
     layers: int = 6
     """number of stacked layers, in the encoder and in the decoder"""
     width: int = 512
-    """width of a word's vector"""
-    inner: int = 2048
-    """width inside the feed-forward network"""
+    """model width: embeddings and hidden states"""
+    ffn_width: int = 2048
+    """inner width of the feed-forward network"""
     heads: int = 8
     """attention heads; they share the width"""
     dropout: float = 0.1
     """share of numbers dropped from each sublayer's output and from the embeddings"""
     norm: Literal["post", "pre"] = "post"
-    """where layers are normalised: after the sum (the paper) or before the sublayer"""
+    """layer normalization: after the residual sum (post, the paper) or before the sublayer (pre)"""
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    """how a word knows its place"""
-    longest: int = 1024
-    """places that learned positions have"""
+    """positional encoding"""
+    max_positions: int = 1024
+    """size of the table of learned positions"""
     tie: Literal["all", "target", "none"] = "all"
-    """embeddings that share the softmax's weights: source and target (needs one vocabulary), target, or none"""
+    """embeddings tied to the output projection: source and target (needs one vocabulary), target, or none"""
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.width, self.inner, self.heads, self.longest) < 1:
-            raise ConfigError("layers, width, inner, heads and longest must be at least 1")
+        check_at_least(self, 1, "layers", "width", "ffn_width", "heads", "max_positions")
         if self.width % self.heads:
             raise ConfigError(
                 f"heads = {self.heads} does not divide width = {self.width}; every head needs an equal share of it"
             )
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout = {self.dropout} must be at least 0 and below 1")
+        check_share(self, "dropout")
 
-    def check_translates(self, joint: bool) -> None:
-        """Two vocabularies may have the same size, so spaces alone cannot tell whether they can be tied."""
-        if self.tie == "all" and not joint:
+    def check_shared_vocab(self, shared: bool) -> None:
+        """Two vocabularies may have the same size, so the spaces alone cannot tell whether they can be tied."""
+        if self.tie == "all" and not shared:
             raise ConfigError(
-                'model.tie = "all" needs one vocabulary for both sides, and task.joint = false makes two; '
+                'model.tie = "all" needs one vocabulary for both sides, and task.share_vocab = false makes two; '
                 'use model.tie = "target"'
             )
 
     @property
-    def shape(self) -> str:
-        """The model in a few words."""
+    def summary(self) -> str:
+        """One-line description of the model."""
         return f"transformer {self.layers}+{self.layers} layers, {self.heads} heads, width {self.width}"
 
     @property
-    def reach(self) -> int | None:
-        """The most places that can be read; None: as many as there are."""
-        return self.longest if self.positions == "learned" else None
+    def position_limit(self) -> int | None:
+        return self.max_positions if self.positions == "learned" else None
 
     @property
-    def scope(self) -> Scope:
-        """All of it."""
-        return "all"
+    def receptive_field(self) -> ReceptiveField:
+        return "full"
 
-    def build_encoder(self, source: Readable) -> TransformerEncoder:
-        """The half that reads."""
+    def build_encoder(self, source: InputSpace) -> TransformerEncoder:
         return TransformerEncoder(self, source)
 
     def build_decoder(self, target: Space, encoder: Encoder) -> TransformerDecoder:
-        """The half that says something about what `encoder` has read."""
         return TransformerDecoder(self, target, encoder.width)
 
     def build(self, source: Space, target: Space) -> EncoderDecoder:
-        """A model with fresh weights that reads `source` and says `target`."""
         encoder = self.build_encoder(source)
         decoder = self.build_decoder(target, encoder)
         if self.tie == "all":
@@ -115,162 +124,168 @@ class PostNorm(nn.Module):
         super().__init__()
         self.norm, self.dropout = nn.LayerNorm(width), nn.Dropout(dropout)
 
-    def before(self, x_NLD: Tensor) -> Tensor:
+    def pre(self, x_NLD: Tensor) -> Tensor:
         return x_NLD
 
-    def after(self, x_NLD: Tensor, made_NLD: Tensor) -> Tensor:
-        return self.norm(x_NLD + self.dropout(made_NLD))
+    def residual(self, x_NLD: Tensor, sublayer_NLD: Tensor) -> Tensor:
+        return self.norm(x_NLD + self.dropout(sublayer_NLD))
 
 
 class PreNorm(nn.Module):
-    """x + Dropout(Sublayer(LayerNorm(x))): the residual stream is never normalised on its way up."""
+    """x + Dropout(Sublayer(LayerNorm(x))): the residual stream itself is never normalized."""
 
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__()
         self.norm, self.dropout = nn.LayerNorm(width), nn.Dropout(dropout)
 
-    def before(self, x_NLD: Tensor) -> Tensor:
+    def pre(self, x_NLD: Tensor) -> Tensor:
         return self.norm(x_NLD)
 
-    def after(self, x_NLD: Tensor, made_NLD: Tensor) -> Tensor:
-        return x_NLD + self.dropout(made_NLD)
+    def residual(self, x_NLD: Tensor, sublayer_NLD: Tensor) -> Tensor:
+        return x_NLD + self.dropout(sublayer_NLD)
 
 
 NORMS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}
 
 
 class EncoderLayer(Layer):
-    """Self-attention, then the feed-forward network, each with its residual and norm."""
+    """Self-attention and feed-forward network, each with residual connection and norm."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         norm, width = NORMS[config.norm], config.width
         self.attention = SelfAttention(width, config.heads, "query:source key:source")
-        self.ffn = FeedForward(width, config.inner)
-        self.around_attention, self.around_ffn = norm(width, config.dropout), norm(width, config.dropout)
+        self.ffn = FeedForward(width, config.ffn_width)
+        self.attention_norm, self.ffn_norm = norm(width, config.dropout), norm(width, config.dropout)
 
-    def forward(self, x_BSD: Tensor, sight: Sight) -> Tensor:
-        made = self.attention(*self.attention.project(self.around_attention.before(x_BSD)), sight)
-        x_BSD = self.around_attention.after(x_BSD, made)
-        x_BSD = self.around_ffn.after(x_BSD, self.ffn(self.around_ffn.before(x_BSD)))
+    def forward(self, x_BSD: Tensor, mask: AttentionMask) -> Tensor:
+        attended = self.attention(*self.attention.project(self.attention_norm.pre(x_BSD)), mask)
+        x_BSD = self.attention_norm.residual(x_BSD, attended)
+        x_BSD = self.ffn_norm.residual(x_BSD, self.ffn(self.ffn_norm.pre(x_BSD)))
         return tap(self, "residual", x_BSD, "batch position:source width")
 
 
 class DecoderLayer(Layer):
-    """The source's keys and values are made in here, at the first forward after start()."""
+    """Self-attention, cross-attention and feed-forward network.
+
+    The source's keys and values are computed here, at the first forward after start().
+    """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         norm, width = NORMS[config.norm], config.width
         self.attention, self.cross = SelfAttention(width, config.heads), CrossAttention(width, config.heads)
-        self.ffn = FeedForward(width, config.inner)
-        self.around_attention, self.around_cross, self.around_ffn = (norm(width, config.dropout) for _ in range(3))
+        self.ffn = FeedForward(width, config.ffn_width)
+        self.attention_norm, self.cross_norm, self.ffn_norm = (norm(width, config.dropout) for _ in range(3))
 
     def forward(
         self,
         x_NTD: Tensor,
         cache: KeysValues,
         at: int | Tensor,
-        sights: tuple[Sight, Sight],
+        masks: tuple[AttentionMask, AttentionMask],
         memory: Padded,
-        seen: KeysValues | None,
+        source: KeysValues | None,
     ) -> tuple[Tensor, KeysValues, KeysValues]:
-        seen = self.cross.keys_values(memory.data) if seen is None else seen
-        queries, made = self.attention.project(self.around_attention.before(x_NTD))
-        cache = cache.write(made, at)
-        used = at + x_NTD.shape[1] if isinstance(at, int) else sights[0].shape[3]  # type: ignore[union-attr]
-        looked = self.attention(queries, cache.upto(used), sights[0])
-        x_NTD = self.around_attention.after(x_NTD, looked)
-        x_NTD = self.around_cross.after(x_NTD, self.cross(self.around_cross.before(x_NTD), seen, sights[1]))
-        x_NTD = self.around_ffn.after(x_NTD, self.ffn(self.around_ffn.before(x_NTD)))
-        return tap(self, "residual", x_NTD, "batch position:target width"), cache, seen
+        source = self.cross.keys_values(memory.data) if source is None else source
+        queries, new = self.attention.project(self.attention_norm.pre(x_NTD))
+        cache = cache.write(new, at)
+        used = at + x_NTD.shape[1] if isinstance(at, int) else masks[0].shape[3]  # type: ignore[union-attr]
+        attended = self.attention(queries, cache.prefix(used), masks[0])
+        x_NTD = self.attention_norm.residual(x_NTD, attended)
+        x_NTD = self.cross_norm.residual(x_NTD, self.cross(self.cross_norm.pre(x_NTD), source, masks[1]))
+        x_NTD = self.ffn_norm.residual(x_NTD, self.ffn(self.ffn_norm.pre(x_NTD)))
+        return tap(self, "residual", x_NTD, "batch position:target width"), cache, source
 
 
-class Entrance(nn.Module):
-    """Embeddings x sqrt(d), plus positions, then dropout (sections 3.4, 3.5, 5.4)."""
+class InputEmbedding(nn.Module):
+    """Embeddings x sqrt(d) plus positional encodings, then dropout (sections 3.4, 3.5, 5.4)."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.scale, self.dropout = math.sqrt(config.width), nn.Dropout(config.dropout)
         self.positions: Positions
         if config.positions == "learned":
-            self.positions = LearnedPositions(config.width, config.longest)
+            self.positions = LearnedPositions(config.width, config.max_positions)
         else:
             self.positions = Sinusoids(config.width)
 
-    def forward(self, x_NLD: Tensor, places_NL: Tensor) -> Tensor:
-        return self.dropout(torch.add(self.positions(places_NL), x_NLD, alpha=self.scale))
+    def forward(self, x_NLD: Tensor, positions_NL: Tensor) -> Tensor:
+        return self.dropout(torch.add(self.positions(positions_NL), x_NLD, alpha=self.scale))
 
 
 class TransformerEncoder(Encoder):
-    """The source, read at once: every place sees every other."""
+    """Transformer encoder: bidirectional self-attention."""
 
-    def __init__(self, config: TransformerConfig, space: Readable) -> None:
+    def __init__(self, config: TransformerConfig, space: InputSpace) -> None:
         super().__init__()
         self.width = config.width
-        self.embed, self.entrance = space.embed(config.width), Entrance(config)
+        self.embed, self.input_embedding = space.embed(config.width), InputEmbedding(config)
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
 
     def forward(self, source: Tokens) -> Memory:
         counted_1S = torch.arange(source.data.shape[1], device=source.data.device)[None]
-        x_BSD = self.entrance(self.embed(source.data), counted_1S if source.positions is None else source.positions)
-        outs, sight = [tap(self, "residual", x_BSD, "batch position:source width")], together(source)
+        positions = counted_1S if source.positions is None else source.positions
+        x_BSD = self.input_embedding(self.embed(source.data), positions)
+        outs, mask = [tap(self, "residual", x_BSD, "batch position:source width")], self_attention_mask(source)
         for layer in self.layers:
-            outs.append(layer(outs[-1], sight))
+            outs.append(layer(outs[-1], mask))
         return Memory(source.like(self.norm(outs[-1])), (), tuple(outs))
 
 
 @dataclass(frozen=True)
-class Seen(Rows):
-    """The source as the decoder's layers see it."""
+class SourceKV(Rows):
+    """Keys and values of the source, for the decoder's cross-attention."""
 
     memory: Padded
-    projected: tuple[KeysValues | None, ...]
-    """one a layer, None until the first forward"""
+    layers: tuple[KeysValues | None, ...]
+    """one per layer, None until the first forward"""
 
 
 class TransformerDecoder(Decoder):
-    """The target, each place seeing itself, what was said before, and the whole source."""
+    """Transformer decoder: causal self-attention, and cross-attention to the source."""
 
     def __init__(self, config: TransformerConfig, space: Space, memory: int | None = None) -> None:
         super().__init__()
         self.width, self.heads = config.width, config.heads
-        # an encoder of another family may be wider or narrower than what the layers look at
-        self.fit = nn.Linear(memory, config.width) if memory not in (None, config.width) else nn.Identity()
-        self.embed, self.entrance, self.readout = space.embed(config.width), Entrance(config), space.head(config.width)
+        # an encoder of another family may be wider or narrower than this decoder
+        self.memory_projection = (
+            nn.Linear(memory, config.width) if memory not in (None, config.width) else nn.Identity()
+        )
+        self.embed, self.input_embedding, self.readout = (
+            space.embed(config.width),
+            InputEmbedding(config),
+            space.head(config.width),
+        )
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
         if config.tie != "none":
             space.tie(self.embed, self.readout)
 
-    def start(self, memory: Memory, room: int) -> State:
-        past = Past.empty(memory, len(self.layers), self.heads, room, self.width)
-        states = memory.states.like(self.fit(memory.states.data))
-        return State(Seen(states, (None,) * len(self.layers)), past)
+    def start(self, memory: Memory, max_tokens: int) -> State:
+        cache = KVCache.empty(memory, len(self.layers), self.heads, max_tokens, self.width)
+        states = memory.states.like(self.memory_projection(memory.states.data))
+        return State(SourceKV(states, (None,) * len(self.layers)), cache)
 
-    def carry(self, state: State) -> None:
-        """Nothing: what attention remembers grows with every word."""
+    def hidden_state(self, state: State) -> None:
+        """None: a KV cache grows with the text."""
         return
 
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
-        past: Past = state.hypothesis
-        source: Seen = state.source  # type: ignore[assignment]
-        sights, at, caches, projected = (past.sight(tokens), together_with(source.memory)), past.at(tokens), [], []
-        x_NTD = self.entrance(
-            self.embed(tokens.data), past.slots(tokens) if tokens.positions is None else tokens.positions
+        cache: KVCache = state.hypothesis
+        source: SourceKV = state.source  # type: ignore[assignment]
+        masks, at = (cache.attention_mask(tokens), cross_attention_mask(source.memory)), cache.write_slots(tokens)
+        x_NTD = self.input_embedding(
+            self.embed(tokens.data), cache.positions(tokens) if tokens.positions is None else tokens.positions
         )
         x_NTD = tap(self, "residual", x_NTD, "batch position:target width")
-        for layer, cache, seen in zip(self.layers, past.caches, source.projected, strict=True):
-            x_NTD, cache, seen = layer(x_NTD, cache, at, sights, source.memory, seen)
-            caches.append(cache)
-            projected.append(seen)
+        caches, sources = [], []
+        for layer, own, given in zip(self.layers, cache.layers, source.layers, strict=True):
+            x_NTD, own, given = layer(x_NTD, own, at, masks, source.memory, given)
+            caches.append(own)
+            sources.append(given)
         features_NTD = tap(self, "features", self.norm(x_NTD), "batch position:target width")
         return features_NTD, replace(
-            state, source=Seen(source.memory, tuple(projected)), hypothesis=past.after(tokens, caches)
+            state, source=SourceKV(source.memory, tuple(sources)), hypothesis=cache.advance(tokens, caches)
         )
-
-
-def together_with(memory: Padded) -> Sight:
-    """A query sees the real places of its source; an empty source is seen by nobody."""
-    return memory.mask[:, None, None] if memory.ragged else "all"

@@ -1,9 +1,9 @@
 """word2vec: Mikolov, Sutskever, Chen, Corrado and Dean 2013, "Distributed Representations of Words and Phrases ...".
 
-A word is known by the company it keeps. Two tables hold a vector for each word: one for words that are read, one for
-words that are guessed; a guess is as sure as the dot product of the two is large. Skip-gram reads a word and guesses
-those around it, CBOW (Mikolov et al. 2013, "Efficient Estimation ...") reads the mean of those around it and guesses
-the word. Which of them is the task's to say: the network is the same, a mean and a product, and nothing in between.
+Words that occur in similar contexts get similar vectors. Two tables hold a vector for each word, an input and an output
+vector; the score of a pair is their dot product. Skip-gram predicts the context words from a word, CBOW (Mikolov et al.
+2013, "Efficient Estimation ...") predicts a word from the mean of its context. The task chooses between them: the
+network is the same.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from regard.errors import ConfigError
+from regard.config import check_at_least
+from regard.models.base import ModelConfigBase
 from regard.sequence import Tokens
 from regard.spaces import Words
 from regard.trace import tap
 
 
 @dataclass(frozen=True)
-class Word2VecConfig:
-    """The shape of a word2vec.
+class Word2VecConfig(ModelConfigBase):
+    """Config of a word2vec.
 
     >>> Word2VecConfig(width=50).build(Words(1000)).embed
     Embedding(1000, 50)
@@ -30,30 +31,29 @@ class Word2VecConfig:
     kind: Literal["word2vec"] = "word2vec"
     """Mikolov et al. 2013"""
     width: int = 100
-    """numbers of a word's vector"""
+    """width of the word vectors"""
 
     def __post_init__(self) -> None:
-        if self.width < 1:
-            raise ConfigError(f"width = {self.width} must be at least 1")
+        check_at_least(self, 1, "width")
 
     @property
-    def shape(self) -> str:
-        """The model in a few words."""
+    def summary(self) -> str:
+        """One-line description of the model."""
         return f"word2vec width {self.width}"
 
     def build(self, words: Words) -> Word2Vec:
-        """A model with fresh weights over a vocabulary."""
+        """The model, with fresh weights."""
         return Word2Vec(self, words)
 
 
 class Word2Vec(nn.Module):
-    """The words that are read, or the mean of those around each; and a table of those that can be guessed.
+    """Input vectors of words, or the mean over the context of each; the readout holds the output vectors.
 
     >>> import torch
     >>> model = Word2VecConfig(width=4).build(Words(9))
-    >>> words = model(Tokens.of([[5, 6, 7]]))
-    >>> around = model(Tokens.of([[5, 6, 7]]), torch.tensor([[[False, True, True]] * 3]))
-    >>> torch.allclose(around[0, 0], words[0, 1:].mean(0))
+    >>> words = model(Tokens.pad([[5, 6, 7]]))
+    >>> context = model(Tokens.pad([[5, 6, 7]]), torch.tensor([[[False, True, True]] * 3]))
+    >>> torch.allclose(context[0, 0], words[0, 1:].mean(0))
     True
     """
 
@@ -63,8 +63,8 @@ class Word2Vec(nn.Module):
         nn.init.uniform_(self.embed.weight, -0.5 / config.width, 0.5 / config.width)
         nn.init.zeros_(self.readout.weight)  # type: ignore[arg-type]
 
-    def forward(self, source: Tokens, around_BLL: Tensor | None = None) -> Tensor:
+    def forward(self, source: Tokens, context_BLL: Tensor | None = None) -> Tensor:
         x_BLD = self.embed(source.data)
-        if around_BLL is not None:
-            x_BLD = around_BLL.to(x_BLD.dtype) @ x_BLD / around_BLL.sum(-1, keepdim=True).clamp(min=1)
+        if context_BLL is not None:
+            x_BLD = context_BLL.to(x_BLD.dtype) @ x_BLD / context_BLL.sum(-1, keepdim=True).clamp(min=1)
         return tap(self, "read", x_BLD, "batch position:source width")

@@ -1,6 +1,6 @@
-"""Where to look: scores of a query against each place of a source, weights, context (Bahdanau 2015, Luong 2015).
+"""Attention of recurrent decoders: alignment scores, weights and context (Bahdanau et al. 2015, Luong et al. 2015).
 
-What depends on the source alone is made once a source. The W hypotheses of a source are W queries to one copy of it.
+What depends on the source alone is computed once per source. The W hypotheses of a source are W queries to one copy.
 """
 
 from __future__ import annotations
@@ -21,20 +21,16 @@ from regard.sequence import Padded, Rows
 from regard.trace import tap
 
 AXES = "batch head query:target key:source"
-HELD = 2**24
-"""numbers inside additive scores that may be held at once, 64 MB; more are made one query after the other, and again"""
+MAX_ELEMENTS = 2**24
+"""elements of the additive score's tanh that may be kept at once, 64 MB; beyond, it is computed query by query"""
 ScoreName = Literal["dot", "general", "concat", "cosine"]
 
 
-class Score(nn.Module, ABC):
-    """How well a query fits each place of the source.
-
-    >>> Dot(2, 2)(torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[3.0, 0.0], [0.0, 4.0]]]))
-    tensor([[[3., 8.]]])
-    """
+class AlignmentScore(nn.Module, ABC):
+    """Alignment score: how well a query matches each position of the source."""
 
     def keys(self, states_BSM: Tensor) -> Tensor:
-        """(B, S, K): what can be made of the source before there is a query."""
+        """(B, S, K): the part that depends on the source only."""
         return states_BSM
 
     @abstractmethod
@@ -42,9 +38,11 @@ class Score(nn.Module, ABC):
         """(B, Q, S)"""
 
 
-class Dot(Score):
+class Dot(AlignmentScore):
     """q . h (Luong et al. 2015, eq. 8).
 
+    >>> Dot(2, 2)(torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[3.0, 0.0], [0.0, 4.0]]]))
+    tensor([[[3., 8.]]])
     >>> Dot(8, 4)
     Traceback (most recent call last):
     regard.errors.ConfigError: a dot product needs vectors of one width; the query has 8, the source 4: use score ...
@@ -52,18 +50,14 @@ class Dot(Score):
 
     def __init__(self, query: int, memory: int) -> None:
         super().__init__()
-        _same("a dot product", query, memory)
+        _check_widths("a dot product", query, memory)
 
     def forward(self, query_BQD: Tensor, keys_BSK: Tensor) -> Tensor:
         return query_BQD @ keys_BSK.mT
 
 
-class General(Score):
-    """q . W h (Luong et al. 2015, eq. 8).
-
-    >>> General(8, 4).keys(torch.zeros(1, 3, 4)).shape
-    torch.Size([1, 3, 8])
-    """
+class General(AlignmentScore):
+    """q . W h (Luong et al. 2015, eq. 8)."""
 
     def __init__(self, query: int, memory: int) -> None:
         super().__init__()
@@ -76,12 +70,8 @@ class General(Score):
         return query_BQD @ keys_BSK.mT
 
 
-class Additive(Score):
-    """v . tanh(W q + U h) (Bahdanau et al. 2015, A.1.2); Luong's "concat" is the same, W and U side by side.
-
-    >>> Additive(8, 4, 6)(torch.zeros(1, 2, 8), torch.zeros(1, 3, 6)).shape
-    torch.Size([1, 2, 3])
-    """
+class Additive(AlignmentScore):
+    """v . tanh(W q + U h) (Bahdanau et al. 2015, A.1.2); Luong's "concat" is the same, with [W; U] as one matrix."""
 
     def __init__(self, query: int, memory: int, inner: int) -> None:
         super().__init__()
@@ -93,15 +83,15 @@ class Additive(Score):
 
     def forward(self, query_BQD: Tensor, keys_BSK: Tensor) -> Tensor:
         query_BQK, v_K = self.query(query_BQD), self.v.weight.squeeze(0)
-        if query_BQK.shape[1] * keys_BSK.numel() > HELD:
-            return _Fit.apply(query_BQK, keys_BSK, v_K)
+        if query_BQK.shape[1] * keys_BSK.numel() > MAX_ELEMENTS:
+            return _AdditiveByQuery.apply(query_BQK, keys_BSK, v_K)
         return (query_BQK[:, :, None] + keys_BSK[:, None]).tanh_() @ v_K
 
 
-class _Fit(torch.autograd.Function):
-    """v . tanh(q + k) of all pairs, one query after the other: queries x places x width are never held at once.
+class _AdditiveByQuery(torch.autograd.Function):
+    """v . tanh(q + k) of all pairs, query by query: the tensor of queries x positions x width is never materialized.
 
-    Where all words of a target ask at once that may be gigabytes. Backward takes each tanh again.
+    With all words of a target at once it may take gigabytes. The backward pass recomputes each tanh.
     """
 
     @staticmethod
@@ -118,16 +108,16 @@ class _Fit(torch.autograd.Function):
         for q, into_BS in enumerate(into[0].unbind(1)):
             torch.add(query_BQK[:, q, None], keys_BSK, out=fits_BSK).tanh_()
             of_v += into_BS.flatten() @ fits_BSK.flatten(0, 1)
-            of_squares.addcmul_(fits_BSK.square_(), into_BS[:, :, None])  # tanh' = 1 - tanh^2: the ones come at the end
+            of_squares.addcmul_(fits_BSK.square_(), into_BS[:, :, None])  # tanh' = 1 - tanh^2: the ones come last
             of_query[:, q] = torch.bmm(into_BS[:, None], fits_BSK).squeeze(1)
         of_query = (into[0].sum(2)[:, :, None] - of_query).mul_(v_K)
         return of_query, (into[0].sum(1)[:, :, None] - of_squares).mul_(v_K), of_v
 
 
-class Cosine(Score):
+class Cosine(AlignmentScore):
     """b q . h / (|q| |h|) with a learned sharpness b (Graves et al. 2014, eq. 5 and 6).
 
-    A cosine alone lies between -1 and 1: the best place could never have more than e^2 times the share of the worst.
+    A cosine alone lies between -1 and 1: the best position could never weigh more than e^2 times the worst.
 
     >>> score = Cosine(2, 2)
     >>> keys = score.keys(torch.tensor([[[3.0, 0.0], [0.0, 0.5], [0.0, 0.0]]]))
@@ -137,7 +127,7 @@ class Cosine(Score):
 
     def __init__(self, query: int, memory: int) -> None:
         super().__init__()
-        _same("a cosine", query, memory)
+        _check_widths("a cosine", query, memory)
         self.log_sharpness = nn.Parameter(torch.full((), math.log(8.0)))
 
     def keys(self, states_BSM: Tensor) -> Tensor:
@@ -147,40 +137,36 @@ class Cosine(Score):
         return self.log_sharpness.exp() * (F.normalize(query_BQD, dim=-1) @ keys_BSK.mT)
 
 
-def _same(what: str, query: int, memory: int) -> None:
+def _check_widths(what: str, query: int, memory: int) -> None:
     if query != memory:
         raise ConfigError(
             f'{what} needs vectors of one width; the query has {query}, the source {memory}: use score = "general"'
         )
 
 
-SCORES: dict[ScoreName, Callable[[int, int], Score]] = {
+SCORES: dict[ScoreName, Callable[[int, int], AlignmentScore]] = {
     "dot": Dot,
     "general": General,
     "concat": lambda query, memory: Additive(query, memory, query),
     "cosine": Cosine,
 }
-"""Of the widths of a query and of the source's states."""
+"""By name: (width of a query, width of the source's states) -> score"""
 
 
 @dataclass(frozen=True)
 class Annotations(Rows):
-    """A source as an alignment sees it; made once, never copied for hypotheses.
-
-    >>> Alignment(Dot(2, 2)).annotate(Padded(torch.ones(1, 3, 2), torch.tensor([2]))).real
-    tensor([[[ True,  True, False]]])
-    """
+    """States and keys of a source, computed once and never copied for hypotheses."""
 
     states: Tensor
     """(B, S, M)"""
     keys: Tensor
     """(B, S, K)"""
-    real: Tensor | None = None
-    """(B, 1, S), True = may be seen; None: nothing is padding"""
+    mask: Tensor | None = None
+    """(B, 1, S), True = may attend; None: no padding"""
 
 
 class Alignment(nn.Module):
-    """Scores, weights and context over a source.
+    """Attention over a source: scores, weights and context.
 
     >>> alignment = Alignment(Dot(2, 2))
     >>> states = Padded(torch.tensor([[[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]]]), torch.tensor([2]))
@@ -188,36 +174,36 @@ class Alignment(nn.Module):
     tensor([[[0.5000, 0.5000]]])
     """
 
-    def __init__(self, score: Score) -> None:
+    def __init__(self, score: AlignmentScore) -> None:
         super().__init__()
         self.score = score
 
     def annotate(self, states: Padded) -> Annotations:
-        """What is made of a source before anything is said about it."""
+        """The part that depends on the source only."""
         return Annotations(states.data, self.score.keys(states.data), states.mask[:, None] if states.ragged else None)
 
     def weights(self, query_NTD: Tensor, source: Annotations) -> Tensor:
-        """(N, 1, T, S): shares of the source, 0 at padding and wherever there is nothing to see."""
+        """(N, 1, T, S): attention weights, 0 at padding and for an empty source."""
         (N, T, D), (B, S, _) = query_NTD.shape, source.keys.shape
         scores_BQS = self.score(query_NTD.reshape(B, N // max(B, 1) * T, D), source.keys)
         scores_BQS = tap(self, "scores", scores_BQS.view(N, 1, T, S), AXES).view(scores_BQS.shape)
-        if source.real is None:
+        if source.mask is None:
             weights_BQS = scores_BQS.softmax(-1)
         else:  # an empty source is all padding: its softmax is NaN, its weights are zeros
-            blind_B1S = ~source.real
-            weights_BQS = scores_BQS.masked_fill(blind_B1S, -math.inf).softmax(-1).masked_fill(blind_B1S, 0.0)
+            padding_B1S = ~source.mask
+            weights_BQS = scores_BQS.masked_fill(padding_B1S, -math.inf).softmax(-1).masked_fill(padding_B1S, 0.0)
         return tap(self, "weights", weights_BQS.view(N, 1, T, S), AXES)
 
     def forward(self, query_NTD: Tensor, source: Annotations) -> Tensor:
-        """(N, T, M): the mean of the source's states under the weights."""
-        context_NTM = mix(self.weights(query_NTD, source), source.states)
+        """(N, T, M): the context, the weighted sum of the source's states."""
+        context_NTM = weighted_sum(self.weights(query_NTD, source), source.states)
         return tap(self, "context", context_NTM[:, None], "batch head query:target width").squeeze(1)
 
 
-def mix(weights_N1TS: Tensor, values_BSM: Tensor) -> Tensor:
-    """(N, T, M): sums of a source's values under each hypothesis's weights.
+def weighted_sum(weights_N1TS: Tensor, values_BSM: Tensor) -> Tensor:
+    """(N, T, M): sum of a source's values, weighted by each hypothesis's weights.
 
-    >>> mix(torch.tensor([[[[0.5, 0.5]]], [[[1.0, 0.0]]]]), torch.tensor([[[2.0], [4.0]]]))
+    >>> weighted_sum(torch.tensor([[[[0.5, 0.5]]], [[[1.0, 0.0]]]]), torch.tensor([[[2.0], [4.0]]]))
     tensor([[[3.]],
     <BLANKLINE>
             [[2.]]])

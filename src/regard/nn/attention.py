@@ -1,4 +1,4 @@
-"""Scaled dot-product attention with many heads (Vaswani et al. 2017, 3.2), and the cache that decoding needs."""
+"""Multi-head scaled dot-product attention (Vaswani et al. 2017, 3.2), and the keys and values that a KV cache holds."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.sequence import Rows, Tokens
+from regard.sequence import Padded, Rows, Tokens
 from regard.trace import tap, tracing
 
-Sight = Tensor | Literal["all", "past"]
-"""Who sees whom: a boolean mask (N, 1 or H, T or 1, L), True = may be seen; or, with no tensor made, "all" keys, or
-as many keys as queries and no later one ("past")."""
+AttentionMask = Tensor | Literal["full", "causal"]
+"""Attention mask: a boolean tensor (N, 1 or H, T or 1, L), True = may attend. "full" (all keys) and "causal" (the
+causal mask, with as many keys as queries) need no tensor."""
 
 
 @dataclass(frozen=True)
 class KeysValues(Rows):
-    """Keys and values, either just made or kept in a room of fixed size.
+    """Keys and values of one attention layer: just computed, or a KV cache of fixed capacity R.
 
     >>> cache = KeysValues(torch.zeros(1, 1, 4, 2), torch.zeros(1, 1, 4, 2))
     >>> new = KeysValues(torch.ones(1, 1, 1, 2), torch.ones(1, 1, 1, 2))
@@ -34,7 +34,7 @@ class KeysValues(Rows):
     """(N, H, R, K)"""
 
     def write(self, new: KeysValues, at: int | Tensor) -> KeysValues:
-        """Put `new` into the slots from `at` on, or into slots (N, T), in place. No room: nothing is kept."""
+        """Write `new` into the slots from `at` on, or into slots (N, T), in place. Without capacity, return `new`."""
         if not self.keys.shape[2]:
             return new
         if isinstance(at, int):
@@ -44,30 +44,33 @@ class KeysValues(Rows):
         index = at[:, None, :, None].expand_as(new.keys)
         return KeysValues(self.keys.scatter_(2, index, new.keys), self.values.scatter_(2, index, new.values))
 
-    def upto(self, used: int) -> KeysValues:
-        """A view of the slots in use: attention must not read a room that is still empty."""
+    def prefix(self, used: int) -> KeysValues:
+        """View of the slots in use: attention must not read empty slots."""
         if used == self.keys.shape[2]:
             return self
         return KeysValues(self.keys[:, :, :used], self.values[:, :, :used])
 
-    def moved(self, rows: Tensor, used: int) -> KeysValues:
-        """Rows taken, slots in use only; in place unless rows are added. New room is zeros: 0 x garbage may be NaN."""
+    def reorder(self, rows: Tensor, used: int) -> KeysValues:
+        """Select rows, copying slots in use only; in place unless rows are added.
+
+        New slots are zeros: 0 x garbage may be NaN.
+        """
         keys, values = (t[:, :, :used].index_select(0, rows) for t in (self.keys, self.values))
-        room, N = self, self.keys.shape[0]
+        target, N = self, self.keys.shape[0]
         if len(rows) < N:
-            room = KeysValues(self.keys[: len(rows)], self.values[: len(rows)])
+            target = KeysValues(self.keys[: len(rows)], self.values[: len(rows)])
         elif len(rows) > N:
-            room = self.map(lambda t: t.new_zeros(len(rows), *t.shape[1:]))
-        room.keys[:, :, :used], room.values[:, :, :used] = keys, values
-        return room
+            target = self.map(lambda t: t.new_zeros(len(rows), *t.shape[1:]))
+        target.keys[:, :, :used], target.values[:, :, :used] = keys, values
+        return target
 
 
 class SelfAttention(nn.Module):
-    """Queries, keys and values from one sequence; one matrix makes all three.
+    """Multi-head self-attention; one matrix projects queries, keys and values.
 
     >>> attention, x = SelfAttention(8, 2), torch.randn(1, 3, 8)
-    >>> queries, made = attention.project(x)
-    >>> attention(queries, made, "past").shape
+    >>> queries, kv = attention.project(x)
+    >>> attention(queries, kv, "causal").shape
     torch.Size([1, 3, 8])
     """
 
@@ -82,20 +85,22 @@ class SelfAttention(nn.Module):
         nn.init.zeros_(self.out.bias)
 
     def project(self, x_NTD: Tensor) -> tuple[Tensor, KeysValues]:
-        """Queries, and the keys and values that a cache may take."""
+        """Queries, and the keys and values to be cached."""
         q, k, v = self.qkv(x_NTD).chunk(3, -1)
         return split(q, self.heads), KeysValues(split(k, self.heads), split(v, self.heads))
 
-    def forward(self, q_NHTK: Tensor, seen: KeysValues, sight: Sight) -> Tensor:
-        return self.out(attend(self, q_NHTK, seen, sight, self.axes).transpose(1, 2).flatten(2))
+    def forward(self, q_NHTK: Tensor, kv: KeysValues, mask: AttentionMask) -> Tensor:
+        return self.out(attend(self, q_NHTK, kv, mask, self.axes).transpose(1, 2).flatten(2))
 
 
 class CrossAttention(nn.Module):
-    """Queries from one sequence, keys and values from another: the W hypotheses of a source share one copy of them.
+    """Multi-head cross-attention: queries from the target, keys and values from the source.
+
+    The W hypotheses of a source share one copy of its keys and values.
 
     >>> attention = CrossAttention(8, 2)
     >>> source = attention.keys_values(torch.randn(1, 5, 8))
-    >>> attention(torch.randn(3, 1, 8), source, "all").shape
+    >>> attention(torch.randn(3, 1, 8), source, "full").shape
     torch.Size([3, 1, 8])
     """
 
@@ -109,75 +114,76 @@ class CrossAttention(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def keys_values(self, x_BSD: Tensor) -> KeysValues:
-        """What the source offers; made once a sentence."""
+        """Keys and values of the source, computed once per sentence."""
         k, v = self.kv(x_BSD).chunk(2, -1)
         return KeysValues(split(k, self.heads), split(v, self.heads))
 
-    def forward(self, x_NTD: Tensor, seen: KeysValues, sight: Sight) -> Tensor:
-        B = seen.keys.shape[0]  # not len(seen): that walks a tree, at every layer of every step
+    def forward(self, x_NTD: Tensor, kv: KeysValues, mask: AttentionMask) -> Tensor:
+        B = kv.keys.shape[0]  # not len(kv): that walks a pytree, at every layer of every step
         width = x_NTD.shape[0] // max(B, 1)
         q_NHTK = split(self.query(x_NTD), self.heads)
-        if tracing():  # each hypothesis a row of its own, so that a record has one shape whatever the width
-            sight = sight if isinstance(sight, str) else sight.repeat_interleave(width, 0)
-            z_NHTK = attend(self, q_NHTK, seen.map(lambda t: t.repeat_interleave(width, 0)), sight, self.axes)
+        if tracing():  # one row per hypothesis, so that a record has one shape whatever the beam width
+            mask = mask if isinstance(mask, str) else mask.repeat_interleave(width, 0)
+            z_NHTK = attend(self, q_NHTK, kv.map(lambda t: t.repeat_interleave(width, 0)), mask, self.axes)
         elif width == 1:
-            z_NHTK = attend(self, q_NHTK, seen, sight, self.axes)
+            z_NHTK = attend(self, q_NHTK, kv, mask, self.axes)
         else:  # the hypotheses of a source are width x T queries to one copy of its keys
             N, H, T, K = q_NHTK.shape
             q_BHQK = q_NHTK.view(B, width, H, T, K).transpose(1, 2).reshape(B, H, width * T, K)
-            z_BHQK = attend(self, q_BHQK, seen, sight, self.axes)
+            z_BHQK = attend(self, q_BHQK, kv, mask, self.axes)
             z_NHTK = z_BHQK.view(B, H, width, T, K).transpose(1, 2).reshape(N, H, T, K)
         return self.out(z_NHTK.transpose(1, 2).flatten(2))
 
 
 def split(x_NLD: Tensor, heads: int) -> Tensor:
-    """(N, H, L, K): the width shared out among the heads.
-
-    >>> split(torch.zeros(2, 3, 8), 4).shape
-    torch.Size([2, 4, 3, 2])
-    """
+    """(N, L, D) -> (N, H, L, K): split the width into heads."""
     return x_NLD.unflatten(2, (heads, -1)).transpose(1, 2)
 
 
-def attend(module: nn.Module, q_NHTK: Tensor, seen: KeysValues, sight: Sight, axes: str) -> Tensor:
-    """softmax(q k^T / sqrt(K)) v. Fused when nobody looks; by hand when somebody does: the kernel keeps its weights.
+def attend(module: nn.Module, q_NHTK: Tensor, kv: KeysValues, mask: AttentionMask, axes: str) -> Tensor:
+    """softmax(q k^T / sqrt(K)) v: by the fused kernel; step by step when tracing, as the kernel hides its weights.
 
     >>> q = torch.tensor([[[[-1.0, 1, 0, 1]]]])
     >>> k, v = torch.eye(4)[[0, 1, 0]][None, None], torch.tensor([[[[1.0, 0], [0, 1], [1, 0]]]])
-    >>> attend(nn.Identity(), q, KeysValues(k, v), "all", "query key")
+    >>> attend(nn.Identity(), q, KeysValues(k, v), "full", "query key")
     tensor([[[[0.4239, 0.5761]]]])
     """
     if tracing():
-        return _watched(module, q_NHTK, seen, sight, axes)
-    if isinstance(sight, Tensor):
-        return F.scaled_dot_product_attention(q_NHTK, seen.keys, seen.values, attn_mask=sight)
-    return F.scaled_dot_product_attention(q_NHTK, seen.keys, seen.values, is_causal=sight == "past")
+        return _attend_traced(module, q_NHTK, kv, mask, axes)
+    if isinstance(mask, Tensor):
+        return F.scaled_dot_product_attention(q_NHTK, kv.keys, kv.values, attn_mask=mask)
+    return F.scaled_dot_product_attention(q_NHTK, kv.keys, kv.values, is_causal=mask == "causal")
 
 
-def _watched(module: nn.Module, q_NHTK: Tensor, seen: KeysValues, sight: Sight, axes: str) -> Tensor:
+def _attend_traced(module: nn.Module, q_NHTK: Tensor, kv: KeysValues, mask: AttentionMask, axes: str) -> Tensor:
     query, key = axes.split()
     q_NHTK = tap(module, "queries", q_NHTK, f"batch head {query} width")
-    k_NHLK = tap(module, "keys", seen.keys, f"batch head {key} width")
-    v_NHLK = tap(module, "values", seen.values, f"batch head {key} width")
+    k_NHLK = tap(module, "keys", kv.keys, f"batch head {key} width")
+    v_NHLK = tap(module, "values", kv.values, f"batch head {key} width")
     scores = tap(module, "scores", q_NHTK @ k_NHLK.mT / math.sqrt(q_NHTK.shape[-1]), f"batch head {axes}")
-    if sight == "past":
-        sight = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
-    if isinstance(sight, Tensor):
-        # who may see nothing sees zeros, as in the fused kernel, not NaN
-        weights = scores.masked_fill(~sight, -math.inf).softmax(-1).masked_fill(~sight, 0.0)
+    if mask == "causal":
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+    if isinstance(mask, Tensor):
+        # a query without visible keys gets zeros, as in the fused kernel, not NaN
+        weights = scores.masked_fill(~mask, -math.inf).softmax(-1).masked_fill(~mask, 0.0)
     else:
         weights = scores.softmax(-1)
     weights = tap(module, "weights", weights, f"batch head {axes}")
     return tap(module, "context", weights @ v_NHLK, f"batch head {query} width")
 
 
-def together(tokens: Tokens) -> Sight:
-    """A place sees the real places of its own document.
+def self_attention_mask(tokens: Tokens) -> AttentionMask:
+    """Mask of bidirectional self-attention: hides padding and other packed documents.
 
-    >>> together(Tokens.of([[5, 6], [7]])).shape, together(Tokens.of([[5, 6]]))
-    (torch.Size([2, 1, 1, 2]), 'all')
+    >>> self_attention_mask(Tokens.pad([[5, 6], [7]])).shape, self_attention_mask(Tokens.pad([[5, 6]]))
+    (torch.Size([2, 1, 1, 2]), 'full')
     """
     if tokens.documents is not None:
         same_BLL = tokens.documents[:, :, None] == tokens.documents[:, None]
         return (same_BLL & tokens.mask[:, None])[:, None]
-    return tokens.mask[:, None, None] if tokens.ragged else "all"
+    return tokens.mask[:, None, None] if tokens.ragged else "full"
+
+
+def cross_attention_mask(memory: Padded) -> AttentionMask:
+    """Mask of cross-attention: hides the padding of the source; an empty source is hidden altogether."""
+    return memory.mask[:, None, None] if memory.ragged else "full"

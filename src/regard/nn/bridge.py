@@ -1,8 +1,7 @@
-"""Where a recurrent decoder begins: what the encoder's layers remember if it fits, and if not, what is made of it.
+"""Bridges: the initial state of a recurrent decoder, copied from the encoder's final states or projected from them.
 
-Who records sees the source in one vector as "context", and what each layer begins from as "start" (its hidden state)
-and "start_cell"; the scene's fact `begins` says that no word was read yet. Of all of them, what is put in their place
-is what is gone on with.
+A trace holds the source in one vector as "context", and the initial state of each layer as "start" (hidden state) and
+"start_cell"; the context fact `begins` marks records made before the first token was read. Replaced values are used.
 """
 
 from __future__ import annotations
@@ -14,70 +13,64 @@ from torch import Tensor, nn
 
 from regard.nn.recurrent import States
 from regard.sequence import Memory, mean
-from regard.trace import scene, tap, tracing
+from regard.trace import tap, trace_context, tracing
 
 Widths = Sequence[Sequence[int]]
-"""of what each layer remembers: one tuple a layer, one number a tensor"""
+"""widths of the state tensors of each layer: one tuple per layer, one number per tensor"""
 STARTS = ("start", "start_cell")
-"""what a layer's first hidden state and its first cell are called"""
+"""tap names of a layer's initial hidden state and initial cell"""
 
 
-class Handover(nn.Module):
-    """Layer i goes on from where the encoder's layer i stopped (Sutskever et al. 2014).
-
-    >>> from regard.sequence import Padded
-    >>> end = ((torch.ones(1, 3),),)
-    >>> Handover()(Memory(Padded(torch.ones(1, 2, 3), torch.tensor([2])), end)) is end
-    True
-    """
+class CopyState(nn.Module):
+    """The decoder's layer i starts from the final state of the encoder's layer i (Sutskever et al. 2014)."""
 
     def forward(self, memory: Memory) -> States:
         if not tracing():
             return memory.final
-        context_BD = shown(self, "context", summary(memory))
+        context_BD = tap_once(self, "context", summary(memory))
         hidden = context_BD.split([layer[0].shape[-1] for layer in memory.final], -1)
         return tuple((first, *layer[1:]) for first, layer in zip(hidden, memory.final, strict=True))
 
 
-class Zeros(nn.Module):
-    """There is no source: every layer begins with nothing.
+class ZeroState(nn.Module):
+    """Zero initial state, for decoders without a source.
 
     >>> from regard.sequence import Padded
-    >>> Zeros([[3, 3]])(Memory(Padded(torch.ones(1, 0, 1), torch.tensor([0]))))
+    >>> ZeroState([[3, 3]])(Memory(Padded(torch.ones(1, 0, 1), torch.tensor([0]))))
     ((tensor([[0., 0., 0.]]), tensor([[0., 0., 0.]])),)
     """
 
-    def __init__(self, wanted: Widths) -> None:
+    def __init__(self, widths: Widths) -> None:
         super().__init__()
-        self.wanted = wanted
+        self.widths = widths
 
     def forward(self, memory: Memory) -> States:
         like = memory.states.data
-        return tuple(tuple(like.new_zeros(like.shape[0], width) for width in layer) for layer in self.wanted)
+        return tuple(tuple(like.new_zeros(like.shape[0], width) for width in layer) for layer in self.widths)
 
 
-class Bridge(nn.Module):
-    """tanh(W summary + b) for each tensor of each layer, as Bahdanau et al. 2015 begin their decoder.
+class LinearBridge(nn.Module):
+    """tanh(W summary + b) for each state tensor of each layer, as in Bahdanau et al. 2015.
 
     >>> from regard.sequence import Padded
-    >>> states = Bridge(4, [[3, 3], [3, 3]])(Memory(Padded(torch.ones(2, 5, 4), torch.tensor([5, 2]))))
+    >>> states = LinearBridge(4, [[3, 3], [3, 3]])(Memory(Padded(torch.ones(2, 5, 4), torch.tensor([5, 2]))))
     >>> len(states), [tensor.shape for tensor in states[0]]
     (2, [torch.Size([2, 3]), torch.Size([2, 3])])
     """
 
-    def __init__(self, inputs: int, wanted: Widths) -> None:
+    def __init__(self, inputs: int, widths: Widths) -> None:
         super().__init__()
-        self.wanted = wanted
-        self.linear = nn.Linear(inputs, sum(width for layer in wanted for width in layer))
+        self.widths = widths
+        self.linear = nn.Linear(inputs, sum(width for layer in widths for width in layer))
 
     def forward(self, memory: Memory) -> States:
-        context_BD = shown(self, "context", summary(memory))
-        made = iter(self.linear(context_BD).tanh().split([width for layer in self.wanted for width in layer], -1))
-        return tuple(tuple(next(made) for _ in layer) for layer in self.wanted)
+        context_BD = tap_once(self, "context", summary(memory))
+        parts = iter(self.linear(context_BD).tanh().split([width for layer in self.widths for width in layer], -1))
+        return tuple(tuple(next(parts) for _ in layer) for layer in self.widths)
 
 
 def summary(memory: Memory) -> Tensor:
-    """(B, D): a source in one vector: what all recurrent layers' hidden states are at the end, or the mean of states.
+    """(B, D): a source in one vector: the final hidden states of all recurrent layers, or the mean of all states.
 
     >>> from regard.sequence import Padded
     >>> summary(Memory(Padded(torch.tensor([[[1.0], [3.0], [9.0]]]), torch.tensor([2]))))
@@ -87,7 +80,7 @@ def summary(memory: Memory) -> Tensor:
 
 
 def summary_width(width: int, final: Widths) -> int:
-    """How wide the summary of such an encoder's memory is.
+    """Width of `summary` for an encoder with these widths.
 
     >>> summary_width(4, ()), summary_width(4, ((3, 3), (3, 3)))
     (4, 6)
@@ -95,38 +88,34 @@ def summary_width(width: int, final: Widths) -> int:
     return sum(layer[0] for layer in final) if final else width
 
 
-def shown(module: nn.Module, name: str, vector_BD: Tensor) -> Tensor:
-    """A vector a source that a decoder has before it reads its first word; goes on with what comes back.
+def tap_once(module: nn.Module, name: str, vector_BD: Tensor) -> Tensor:
+    """Tap a vector per source that exists before the decoder has read its first token.
 
     >>> from regard.trace import record
     >>> with record(layer := nn.Identity(), replace={"context": torch.zeros_like}) as trace:
-    ...     shown(layer, "context", torch.ones(1, 2))
+    ...     tap_once(layer, "context", torch.ones(1, 2))
     tensor([[0., 0.]])
     """
-    with scene(begins=True):
+    with trace_context(begins=True):
         return tap(module, name, vector_BD, "batch width")
 
 
-def begin(layers: Iterable[nn.Module], states: States) -> States:
-    """The states that layers begin from, shown to whoever records.
-
-    >>> begin([nn.Identity()], ((torch.ones(1, 2),),))
-    ((tensor([[1., 1.]]),),)
-    """
+def show_initial(layers: Iterable[nn.Module], states: States) -> States:
+    """Tap the initial states of layers; returns them, or their replacements."""
     if not tracing():
         return states
     return tuple(
-        tuple(shown(layer, name, part) for name, part in zip(STARTS, state, strict=False))
+        tuple(tap_once(layer, name, part) for name, part in zip(STARTS, state, strict=False))
         for layer, state in zip(layers, states, strict=True)
     )
 
 
-def bridge(width: int, final: Widths, wanted: Widths) -> nn.Module:
-    """From an encoder (the width of its states, what it hands on) to a decoder that remembers `wanted`.
+def make_bridge(width: int, final: Widths, widths: Widths) -> nn.Module:
+    """The bridge from an encoder (width of its states, widths of its final states) to a decoder with states `widths`.
 
-    >>> bridge(4, ((3,),), ((3,),)), bridge(0, (), ((3,),)), bridge(4, (), ((3,),)).linear
-    (Handover(), Zeros(), Linear(in_features=4, out_features=3, bias=True))
+    >>> make_bridge(4, ((3,),), ((3,),)), make_bridge(0, (), ((3,),)), make_bridge(4, (), ((3,),)).linear
+    (CopyState(), ZeroState(), Linear(in_features=4, out_features=3, bias=True))
     """
-    if final and [list(layer) for layer in final] == [list(layer) for layer in wanted]:
-        return Handover()
-    return Bridge(summary_width(width, final), wanted) if width else Zeros(wanted)
+    if final and [list(layer) for layer in final] == [list(layer) for layer in widths]:
+        return CopyState()
+    return LinearBridge(summary_width(width, final), widths) if width else ZeroState(widths)

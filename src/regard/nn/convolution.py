@@ -1,4 +1,4 @@
-"""Convolutions over a sequence: each place from a window around it, all places at once; padding is never seen."""
+"""1-d convolutions over padded sequences; padding never leaks into real positions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from regard.sequence import Padded
 
 
 class Convolution(nn.Module, ABC):
-    """One layer with its residual. `kernel` is odd: as many neighbours on the left as on the right.
+    """Convolution layer with a residual connection; `kernel` is odd, so that the window is centered.
 
-    What is outside the sequence is zeros on both sides of it, whether there is padding or the end of the batch.
+    Outside the sequence there are zeros on both sides, at padding as well as at the edge of the batch.
 
     >>> x = Padded(torch.randn(2, 5, 4), torch.tensor([5, 2]))
     >>> layer = GatedConvolution(4, 3)
@@ -30,37 +30,29 @@ class Convolution(nn.Module, ABC):
     def forward(self, x: Padded) -> Tensor:
         if not x.data.shape[1]:
             return x.data
-        seen_BLD = x.data.masked_fill(~x.mask[..., None], 0.0) if x.ragged else x.data
-        return self.joined(x.data, self.conv(seen_BLD.transpose(1, 2)).transpose(1, 2))
+        masked_BLD = x.data.masked_fill(~x.mask[..., None], 0.0) if x.ragged else x.data
+        return self.residual(x.data, self.conv(masked_BLD.transpose(1, 2)).transpose(1, 2))
 
     @abstractmethod
-    def joined(self, x_BLD: Tensor, made_BLC: Tensor) -> Tensor:
-        """The residual with what the convolution made."""
+    def residual(self, x_BLD: Tensor, conv_BLC: Tensor) -> Tensor:
+        """The residual connection around the activated convolution."""
 
 
 class GatedConvolution(Convolution):
-    """(x + a * sigmoid(b)) / sqrt(2), with a and b from one convolution (Dauphin et al. 2017; Gehring et al. 2017).
-
-    >>> GatedConvolution(4, 3).conv.out_channels
-    8
-    """
+    """(x + a * sigmoid(b)) / sqrt(2), with a and b from one convolution (Dauphin et al. 2017; Gehring et al. 2017)."""
 
     def __init__(self, width: int, kernel: int) -> None:
         super().__init__(width, 2 * width, kernel)
 
-    def joined(self, x_BLD: Tensor, made_BLC: Tensor) -> Tensor:
-        return (x_BLD + F.glu(made_BLC, -1)) * 0.5**0.5
+    def residual(self, x_BLD: Tensor, conv_BLC: Tensor) -> Tensor:
+        return (x_BLD + F.glu(conv_BLC, -1)) * 0.5**0.5
 
 
 class ReluConvolution(Convolution):
-    """x + max(0, convolution of x).
-
-    >>> ReluConvolution(4, 3).conv.out_channels
-    4
-    """
+    """x + max(0, conv(x))."""
 
     def __init__(self, width: int, kernel: int) -> None:
         super().__init__(width, width, kernel)
 
-    def joined(self, x_BLD: Tensor, made_BLC: Tensor) -> Tensor:
-        return x_BLD + torch.relu(made_BLC)
+    def residual(self, x_BLD: Tensor, conv_BLC: Tensor) -> Tensor:
+        return x_BLD + torch.relu(conv_BLC)

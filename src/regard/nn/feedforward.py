@@ -1,4 +1,4 @@
-"""The position-wise network between two attentions: FFN(x) = f(x W1 + b1) W2 + b2 (Vaswani et al. 2017, eq. 2)."""
+"""Position-wise feed-forward network: FFN(x) = f(x W1 + b1) W2 + b2 (Vaswani et al. 2017, eq. 2)."""
 
 from __future__ import annotations
 
@@ -7,35 +7,25 @@ from torch import Tensor, nn
 
 
 class FeedForward(nn.Module):
-    """Width -> inner -> width, with a ReLU.
-
-    >>> import torch
-    >>> FeedForward(8, 32)(torch.zeros(1, 2, 8)).shape
-    torch.Size([1, 2, 8])
-    """
+    """Feed-forward network with a ReLU: width -> inner -> width."""
 
     def __init__(self, width: int, inner: int) -> None:
         super().__init__()
-        self.rise, self.fall = nn.Linear(width, inner), nn.Linear(inner, width)
-        for linear in (self.rise, self.fall):
+        self.up, self.down = nn.Linear(width, inner), nn.Linear(inner, width)
+        for linear in (self.up, self.down):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
 
     def forward(self, x_NLD: Tensor) -> Tensor:
-        return self.fall(F.relu(self.rise(x_NLD), inplace=True))
+        return self.down(F.relu(self.up(x_NLD), inplace=True))
 
 
 class GELUFeedForward(nn.Module):
-    """The same with a GELU, as GPT and BERT have it; `approximate="tanh"` is GPT's.
-
-    >>> import torch
-    >>> GELUFeedForward(8, 32)(torch.zeros(1, 2, 8)).shape
-    torch.Size([1, 2, 8])
-    """
+    """Feed-forward network with a GELU, as in GPT and BERT; `approximate="tanh"` is GPT's."""
 
     def __init__(self, width: int, inner: int, approximate: str = "tanh") -> None:
         super().__init__()
-        self.rise, self.fall, self.approximate = nn.Linear(width, inner), nn.Linear(inner, width), approximate
+        self.up, self.down, self.approximate = nn.Linear(width, inner), nn.Linear(inner, width), approximate
 
     def forward(self, x_NLD: Tensor) -> Tensor:
-        return self.fall(F.gelu(self.rise(x_NLD), approximate=self.approximate))
+        return self.down(F.gelu(self.up(x_NLD), approximate=self.approximate))

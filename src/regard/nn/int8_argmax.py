@@ -1,8 +1,8 @@
-"""The likeliest word without all of the softmax's matrix: a copy in eight bits says which words can be it.
+"""Exact argmax over a large vocabulary by an int8 copy of the output projection: an accelerator at batch size 1.
 
-One sentence at a time, a decoder waits for memory, and a large vocabulary's matrix is a good part of what it reads for
-every word. A copy in eight bits is a quarter of that. What it says of a word is wrong by no more than a bound; so the
-words that can be the likeliest are known, mostly one or two, and only these are multiplied in float32.
+Decoding one sentence is bound by memory, and the output projection of a large vocabulary is a good part of what is read
+for every word. An int8 copy is a quarter of that. Its error is bounded; so the words that can be the argmax are known,
+mostly one or two, and only these are multiplied in float32.
 """
 
 from __future__ import annotations
@@ -15,80 +15,80 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-SMALLEST = 2**20
-"""Numbers in a matrix from which on it is worth while"""
+MIN_ELEMENTS = 2**20
+"""elements of a matrix from which it is faster"""
+OPERATORS = ("linear_prepack", "linear_with_input_q_dq_qweight_dq_output_fp32")
+"""private operators of torch.ops.quantized; without them greedy search takes the plain path"""
 _PACKING = threading.Lock()
 
 
-class Screen:
-    """Finds the row of a matrix (V, D) with the largest product with a vector: exactly, the lowest row among equals.
+class Int8Argmax:
+    """The row of a matrix (V, D) with the largest product with a vector: exact, the lowest row among equals.
 
     With w' for a row in eight bits and x' for the vector in seven, |w x - w' x'| <= |w - w'| |x| + |w'| |x - x'|
-    (Cauchy and Schwarz). The lengths of w - w' and of w' are known beforehand, those of x and x - x' are soon found.
-    Making one takes as long as some hundred words; a server has that back with its first sentences.
+    (Cauchy-Schwarz). The norms of w - w' and w' are computed once, those of x and x - x' per call. Construction takes
+    as long as decoding some hundred words.
 
-    >>> Screen(torch.eye(4)).likeliest(torch.tensor([[0.0, 3.0, -9.0, 3.0]]))
+    >>> Int8Argmax(torch.eye(4)).argmax(torch.tensor([[0.0, 3.0, -9.0, 3.0]]))
     tensor([1])
     """
 
     def __init__(self, weight_VD: Tensor) -> None:
         steps_V1 = weight_VD.abs().amax(1, keepdim=True).div(127).clamp(min=1e-30)
-        eighth_VD = (weight_VD / steps_V1).round()
-        near_VD = eighth_VD * steps_V1
-        self.weight, self.packed = weight_VD, _packed(eighth_VD.to(torch.int8), steps_V1.squeeze(1))
-        self.lost, self.lengths = (_length(rows_VD).float() for rows_VD in (weight_VD - near_VD, near_VD))
+        int8_VD = (weight_VD / steps_V1).round()
+        near_VD = int8_VD * steps_V1
+        self.weight, self.packed = weight_VD, _pack(int8_VD.to(torch.int8), steps_V1.squeeze(1))
+        self.errors, self.norms = (_norm(rows_VD).float() for rows_VD in (weight_VD - near_VD, near_VD))
         """(V,) each: |w - w'| and |w'|"""
 
     @staticmethod
-    def serves(weight_VD: Tensor) -> bool:
-        """Whether the matrix is large enough, and this machine has what it takes.
-
-        >>> Screen.serves(torch.eye(8))
-        False
-        """
+    def is_supported(weight_VD: Tensor) -> bool:
+        """Whether the matrix is large enough, and this machine and torch have the operators."""
         return (
-            weight_VD.numel() >= SMALLEST
+            weight_VD.numel() >= MIN_ELEMENTS
             and weight_VD.device.type == "cpu"
             and weight_VD.dtype is torch.float32
             and "fbgemm" in torch.backends.quantized.supported_engines
+            and hasattr(torch, "_make_per_channel_quantized_tensor")
+            and all(hasattr(torch.ops.quantized, name) for name in OPERATORS)
         )
 
-    def likeliest(self, x_1D: Tensor) -> Tensor:
+    def argmax(self, x_1D: Tensor) -> Tensor:
         """(1,): the row of the largest product."""
-        near_K = self.near(x_1D)
-        if len(near_K) == 1:
-            return near_K
-        if not 0 < len(near_K) <= len(self.weight) // 4:  # nothing is known: not a number, or all alike
+        rows_K = self.candidates(x_1D)
+        if len(rows_K) == 1:
+            return rows_K
+        if not 0 < len(rows_K) <= len(self.weight) // 4:  # the bound says nothing: NaN, or all rows alike
             return F.linear(x_1D, self.weight).argmax(1)
-        # row by row: the rounding of a product of matrices depends on where a row stands, and twins would differ
-        return near_K.index_select(0, (self.weight.index_select(0, near_K) * x_1D).sum(1).argmax(0, keepdim=True))
+        # row by row: the rounding of a matrix product depends on the place of a row, and equal rows would differ
+        return rows_K.index_select(0, (self.weight.index_select(0, rows_K) * x_1D).sum(1).argmax(0, keepdim=True))
 
-    def near(self, x_1D: Tensor) -> Tensor:
-        """(K,): the rows that can have the largest product, in order; none if the vector is not of numbers."""
+    def candidates(self, x_1D: Tensor) -> Tensor:
+        """(K,): the rows that can have the largest product, in order; none if the vector is not finite."""
         step = max(float(x_1D.abs().amax()) / 63, 1e-30)
         if not math.isfinite(step):
             return torch.empty(0, dtype=torch.long)
         rough_V = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(x_1D, step, 64, self.packed)[0]
-        size, off = (float(_length(row_1D)) for row_1D in (x_1D, x_1D - (x_1D / step).round() * step))
-        rounding = 1e-4 * size  # of the products in float32; those of x' and w' are of whole numbers, and exact
-        doubt_V = torch.add(self.lost * size, self.lengths, alpha=off + rounding)
-        return (rough_V + doubt_V >= (rough_V - doubt_V).amax()).nonzero().squeeze(1)
+        size, error = (float(_norm(row_1D)) for row_1D in (x_1D, x_1D - (x_1D / step).round() * step))
+        rounding = 1e-4 * size  # of float32 products; those of x' and w' are products of integers, and exact
+        bound_V = torch.add(self.errors * size, self.norms, alpha=error + rounding)
+        return (rough_V + bound_V >= (rough_V - bound_V).amax()).nonzero().squeeze(1)
 
 
-def _length(x_ND: Tensor) -> Tensor:
-    """(N,), in double precision: the squares of small numbers are no numbers in float32."""
+def _norm(x_ND: Tensor) -> Tensor:
+    """(N,), in double precision: the squares of small numbers underflow in float32."""
     return torch.linalg.vector_norm(x_ND, dim=1, dtype=torch.double)
 
 
-def _packed(eighth_VD: Tensor, steps_V: Tensor) -> object:
-    """As fbgemm wants it. Seven bits of x are what processors without wide sums of bytes still add up exactly."""
-    with _PACKING, warnings.catch_warnings():  # both are of the whole process
-        warnings.simplefilter("ignore")  # tensors that know their own scale are to be replaced in torch some day
+def _pack(int8_VD: Tensor, steps_V: Tensor) -> object:
+    """fbgemm's layout. Seven bits of x are what processors without wide byte sums still add up exactly."""
+    with _PACKING, warnings.catch_warnings():  # both are process-wide
+        warnings.simplefilter("ignore")  # torch is going to replace quantized tensors
         engine = torch.backends.quantized.engine
         zeros_V = torch.zeros(len(steps_V), dtype=torch.long)
-        known = torch._make_per_channel_quantized_tensor(eighth_VD, steps_V.double(), zeros_V, 0)
+        quantized = torch._make_per_channel_quantized_tensor(int8_VD, steps_V.double(), zeros_V, 0)
         try:
             torch.backends.quantized.engine = "fbgemm"
-            return torch.ops.quantized.linear_prepack(known, None)
+            return torch.ops.quantized.linear_prepack(quantized, None)
         finally:
             torch.backends.quantized.engine = engine

@@ -1,4 +1,4 @@
-"""What self-attention remembers: the keys and values of the tokens read so far, a cache a layer."""
+"""KV cache of incremental decoding: keys and values of the tokens read so far, one cache per layer."""
 
 from __future__ import annotations
 
@@ -7,64 +7,64 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from regard.nn.attention import KeysValues, Sight
+from regard.nn.attention import AttentionMask, KeysValues
 from regard.sequence import Memory, Rows, Tokens
 
 
 @dataclass(frozen=True)
-class Past(Rows):
-    """Caches that are filled row by row, so that prompts may differ in length.
+class KVCache(Rows):
+    """KV caches of all layers of a decoder. Rows are filled independently, so that prompts may differ in length.
 
     >>> from regard.sequence import Padded
     >>> memory = Memory(Padded(torch.zeros(2, 0, 1), torch.zeros(2, dtype=torch.long)))
-    >>> past = Past.empty(memory, layers=1, heads=2, room=4, width=8)
-    >>> past.sight(Tokens.full(torch.tensor([[5, 6], [7, 8]])))
-    'past'
+    >>> cache = KVCache.empty(memory, layers=1, heads=2, max_tokens=4, width=8)
+    >>> cache.attention_mask(Tokens.full(torch.tensor([[5, 6], [7, 8]])))
+    'causal'
     """
 
-    caches: tuple[KeysValues, ...]
-    filled: Tensor
-    """(N,) how many tokens each row has read"""
+    layers: tuple[KeysValues, ...]
+    lengths: Tensor
+    """(N,) tokens read by each row"""
     used: int = 0
-    """no row has filled more: known on the host"""
+    """upper bound of `lengths`, known on the host"""
     ragged: bool = False
     """False promises that all rows have filled `used` slots"""
 
     @classmethod
-    def empty(cls, memory: Memory, layers: int, heads: int, room: int, width: int) -> Past:
-        """Room for `room` tokens; reads no parameter, so that a sharded model can call it."""
-        shape, zeros = (len(memory), heads, room, width // heads), memory.states.data.new_zeros
+    def empty(cls, memory: Memory, layers: int, heads: int, max_tokens: int, width: int) -> KVCache:
+        """Capacity for `max_tokens` tokens; reads no parameter, so that a sharded model can call it."""
+        shape, zeros = (len(memory), heads, max_tokens, width // heads), memory.states.data.new_zeros
         return cls(tuple(KeysValues(zeros(shape), zeros(shape)) for _ in range(layers)), memory.states.lengths * 0)
 
-    def select(self, rows: Tensor) -> Past:
-        caches = tuple(cache.moved(rows, self.used) for cache in self.caches)
-        return replace(self, caches=caches, filled=self.filled.index_select(0, rows))
+    def select(self, rows: Tensor) -> KVCache:
+        layers = tuple(cache.reorder(rows, self.used) for cache in self.layers)
+        return replace(self, layers=layers, lengths=self.lengths.index_select(0, rows))
 
-    def at(self, tokens: Tokens) -> int | Tensor:
-        """Where these tokens go. Padding lands after the real ones and is written over by the next step."""
-        return self.slots(tokens) if self.ragged else self.used
+    def write_slots(self, tokens: Tokens) -> int | Tensor:
+        """Slots of these tokens. Padding lands after the real ones and is overwritten by the next step."""
+        return self.positions(tokens) if self.ragged else self.used
 
-    def slots(self, tokens: Tokens) -> Tensor:
-        """(N, T): which place each of these tokens has."""
-        return self.filled[:, None] + torch.arange(tokens.data.shape[1], device=self.filled.device)
+    def positions(self, tokens: Tokens) -> Tensor:
+        """(N, T): the position of each of these tokens."""
+        return self.lengths[:, None] + torch.arange(tokens.data.shape[1], device=self.lengths.device)
 
-    def sight(self, tokens: Tokens) -> Sight:
-        """Nobody sees a later slot; with documents, nobody sees another document."""
+    def attention_mask(self, tokens: Tokens) -> AttentionMask:
+        """Causal mask: hides later slots and, in packed rows, other documents."""
         length = tokens.data.shape[1]
         if tokens.documents is not None:
-            if self.caches[0].keys.shape[2]:
-                raise ValueError("packed documents are read at once: start with room 0, or decode each in its own row")
+            if self.layers[0].keys.shape[2]:
+                raise ValueError("packed documents are read at once: use max_tokens 0, or decode each in its own row")
             same_NTT = tokens.documents[:, :, None] == tokens.documents[:, None]
             return same_NTT.tril()[:, None]
         if not self.ragged and not self.used:
-            return "past"  # padding stands on the right, where no real place looks
+            return "causal"  # padding is on the right, where no real position looks
         if not self.ragged and length == 1:
-            return "all"
-        past_NTR = torch.arange(self.used + length, device=self.filled.device) <= self.slots(tokens)[..., None]
+            return "full"
+        past_NTR = torch.arange(self.used + length, device=self.lengths.device) <= self.positions(tokens)[..., None]
         return past_NTR[:, None]
 
-    def after(self, tokens: Tokens, caches: list[KeysValues]) -> Past:
-        """What is remembered once `tokens` were read. Without room the state is spent: going on fails."""
-        kept = tuple(caches) if self.caches[0].keys.shape[2] else ()
+    def advance(self, tokens: Tokens, layers: list[KeysValues]) -> KVCache:
+        """The cache after reading `tokens`. Without capacity it stays empty, and decoding further fails."""
+        new = tuple(layers) if self.layers[0].keys.shape[2] else ()
         used = self.used + tokens.data.shape[1]
-        return Past(kept, self.filled + tokens.lengths, used, self.ragged or tokens.ragged)
+        return KVCache(new, self.lengths + tokens.lengths, used, self.ragged or tokens.ragged)

@@ -1,4 +1,4 @@
-"""Where a word stands: sinusoids (Vaswani et al. 2017, 3.5), or a table that is learned (Gehring et al. 2017)."""
+"""Positional encodings: sinusoidal (Vaswani et al. 2017, 3.5) or learned (Gehring et al. 2017)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from regard.errors import DataError
 
 
 class Sinusoids(nn.Module):
-    """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(...): no longest length, nothing to learn.
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(...): any length, no parameters.
 
     >>> Sinusoids(4)(torch.tensor([[0]]))
     tensor([[[0., 1., 0., 1.]]])
@@ -27,24 +27,20 @@ class Sinusoids(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """One vector a place, up to a longest length; a place past it is an error, never a wrong vector.
+    """Learned positional embeddings; a position beyond the table is an error, never a wrong vector."""
 
-    >>> LearnedPositions(8, longest=16)(torch.tensor([[0, 1]])).shape
-    torch.Size([1, 2, 8])
-    """
-
-    def __init__(self, width: int, longest: int) -> None:
+    def __init__(self, width: int, max_positions: int) -> None:
         super().__init__()
-        self.longest, self.table = longest, nn.Embedding(longest, width)
+        self.max_positions, self.table = max_positions, nn.Embedding(max_positions, width)
         nn.init.normal_(self.table.weight, std=width**-0.5)
 
     def forward(self, positions_NL: Tensor) -> Tensor:
         if not positions_NL.is_meta and not torch.compiler.is_compiling() and positions_NL.numel():
-            most = int(positions_NL.max())
-            if most >= self.longest:
+            last = int(positions_NL.max())
+            if last >= self.max_positions:
                 raise DataError(
-                    f"a text of {most + 1} tokens is longer than the {self.longest} places this model has learned; "
-                    "split it, or train with a larger model.longest"
+                    f"a text of {last + 1} tokens is longer than the {self.max_positions} positions this model has "
+                    "learned; split it, or train with a larger model.max_positions"
                 )
         return self.table(positions_NL)
 

@@ -1,7 +1,7 @@
-"""Recurrent layers: fused when nobody looks, the cell's own equations when somebody does; right under padding.
+"""Recurrent layers (RNN, LSTM, GRU): the fused kernel, or the cell's own equations when tracing; correct under padding.
 
-A layer is one direction; stacks put layers on top of one another. What a layer remembers is a tuple of (N, D)
-tensors, the hidden state first.
+A layer has one direction; stacks put layers on top of one another. The state of a layer is a tuple of (N, D) tensors,
+the hidden state first.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
 from regard.sequence import Padded
-from regard.trace import scene, tap, tracing
+from regard.trace import tap, trace_context, tracing
 
 Cell = Literal["tanh", "relu", "lstm", "gru"]
 LayerState = tuple[Tensor, ...]
-"""what one layer remembers: (N, D) tensors, the hidden state first"""
+"""state of one layer: (N, D) tensors, the hidden state first"""
 States = tuple[LayerState, ...]
-"""one a layer, the lowest first"""
-SURE = 1e4
-"""sigmoid(SURE) is 1 and sigmoid(-SURE) is 0 in every precision, whatever is added"""
+"""one per layer, the lowest first"""
+SATURATED = 1e4
+"""sigmoid(SATURATED) is 1 and sigmoid(-SATURATED) is 0 in every precision, whatever is added"""
 
 
 class Recurrent(nn.Module, ABC):
-    """One layer, one direction. The fused kernel's outputs are no part of its recurrence: who looks needs the loop.
+    """One recurrent layer in one direction. Tracing needs the loop: the fused kernel does not expose its recurrence.
 
-    forward() reads many places and step() one; both go on from a state. step(x, s) is advance(project(x), s): what
-    does not depend on the state can be projected for all places at once, out of the loop.
+    forward() reads many positions and step() one, both from a given state. step(x, s) is advance(project(x), s): what
+    does not depend on the state is projected for all positions at once, outside the loop.
 
     >>> layer, x = recurrent("gru", 4, 3), Padded(torch.randn(2, 5, 4), torch.tensor([5, 0]))
     >>> out_BLD, (hidden_BD,) = layer(x, layer.zeros(x.data))
@@ -42,8 +42,8 @@ class Recurrent(nn.Module, ABC):
     """
 
     gates: ClassVar[tuple[str, ...]] = ()
-    """what the gate axis of the record "gates" holds, in this order"""
-    parts: ClassVar[int] = 1
+    """names along the gate axis of the tap named gates"""
+    state_tensors: ClassVar[int] = 1
     """tensors in a state"""
 
     def __init__(self, rnn: nn.RNNBase) -> None:
@@ -51,57 +51,57 @@ class Recurrent(nn.Module, ABC):
         self.rnn, self.width = rnn, rnn.hidden_size
 
     def zeros(self, like: Tensor) -> LayerState:
-        """The state before anything was read, one row a row of `like`."""
-        return (like.new_zeros(like.shape[0], self.width),) * self.parts
+        """Zero state, one row per row of `like`."""
+        return (like.new_zeros(like.shape[0], self.width),) * self.state_tensors
 
     def forward(self, x: Padded, state: LayerState) -> tuple[Tensor, LayerState]:
-        """(outputs (N, L, D), the state after each row's last place); at padding nothing is read."""
+        """(outputs (N, L, D), the state after each row's last real position)."""
         kind, own = x.data.device.type, self._weight("weight_hh_l0").dtype
         if not x.data.is_meta and torch.is_autocast_enabled(kind):
-            # rounded at every step a state goes astray, and oneDNN's LSTM has bfloat16 on few CPUs only
+            # a state that is rounded at every step drifts, and oneDNN's LSTM has bfloat16 on few CPUs only
             with torch.autocast(kind, enabled=False):
                 return self.forward(x.like(x.data.to(own)), tuple(part.to(own) for part in state))
         if not x.data.shape[1]:
             return x.data.new_zeros(x.data.shape[0], 0, self.width), state
-        if tracing() or x.data.shape[1] == 1:  # for one place the kernel takes up to three times as long
+        if tracing() or x.data.shape[1] == 1:  # for one position the kernel takes up to three times as long
             return unroll(self.step, x, state)
         start = tuple(part[None] for part in state)
         if x.ragged:  # not as a packed sequence: torch reads that in twice the time
-            out_BLD, end = self._padded(x, start)
+            out_BLD, end = self._forward_padded(x, start)
             read_B1 = x.lengths[:, None] > 0
             return out_BLD, tuple(torch.where(read_B1, new, old) for old, new in zip(state, end, strict=True))
         out_BLD, end = self._kernel(x.data, start)
         return out_BLD, tuple(part[0] for part in end)
 
     def step(self, x_ND: Tensor, state: LayerState) -> tuple[Tensor, LayerState]:
-        """One place, by the cell's own equations: (hidden (N, D), the state after it)."""
+        """One position, by the cell's own equations: (hidden (N, D), the next state)."""
         return self.advance(self.project(x_ND), state)
 
     def project(self, x: Tensor) -> Tensor:
-        """What the input says to the gates, at any number of places."""
+        """The input's contribution to the gates, at any number of positions."""
         return F.linear(x, self._weight("weight_ih_l0"), self._weight("bias_ih_l0"))
 
     @abstractmethod
     def advance(self, projected_NG: Tensor, state: LayerState) -> tuple[Tensor, LayerState]:
-        """The rest of a step: gates, and the state after them."""
+        """The rest of a step: gates and the next state."""
 
     @abstractmethod
     def _kernel(self, x_BLD: Tensor, state: LayerState) -> tuple[Tensor, LayerState]:
-        """torch's: (outputs, the state after the last place); states have an axis of length 1 in front."""
+        """torch's kernel: (outputs, the state after the last position); states have a leading axis of length 1."""
 
-    def _padded(self, x: Padded, state: LayerState) -> tuple[Tensor, LayerState]:
-        """(outputs, the state (N, D) after each row's last real place): nothing real comes after padding."""
+    def _forward_padded(self, x: Padded, state: LayerState) -> tuple[Tensor, LayerState]:
+        """(outputs, the state (N, D) after each row's last real position); padding is always at the end."""
         out_BLD, _ = self._kernel(x.data, state)
         return out_BLD, (x.last(out_BLD),)
 
     def _weight(self, name: str) -> Tensor:
         return getattr(self.rnn, name)
 
-    def _shown(self, *gates: Tensor) -> tuple[Tensor, ...]:
-        """The gates as one record, its axis named by `self.gates`; the cell goes on with what comes back."""
+    def _tap_gates(self, *gates: Tensor) -> tuple[Tensor, ...]:
+        """Tap the gates as one record, its axis named by `self.gates`."""
         if not tracing():
             return gates
-        with scene(gate=self.gates):
+        with trace_context(gate=self.gates):
             return tap(self, "gates", torch.stack(gates, 1), "batch gate:gate width").unbind(1)
 
 
@@ -138,19 +138,19 @@ class LSTM(Recurrent):
     """
 
     gates = ("input", "forget", "candidate", "output")
-    parts = 2
+    state_tensors = 2
 
     def __init__(self, inputs: int, width: int) -> None:
         super().__init__(nn.LSTM(inputs, width, batch_first=True))
         hold_G1 = torch.zeros(4 * width, 1)
-        hold_G1[:width], hold_G1[width : 2 * width] = -SURE, SURE
+        hold_G1[:width], hold_G1[width : 2 * width] = -SATURATED, SATURATED
         self.register_buffer("hold", hold_G1, persistent=False)
 
     def advance(self, projected_NG: Tensor, state: LayerState) -> tuple[Tensor, LayerState]:
         hidden, cell = state
         of_state = F.linear(hidden, self._weight("weight_hh_l0"), self._weight("bias_hh_l0"))
         i, f, g, o = (projected_NG + of_state).chunk(4, -1)
-        i, f, g, o = self._shown(i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid())
+        i, f, g, o = self._tap_gates(i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid())
         cell = tap(self, "cell", f * cell + i * g, "batch width")
         hidden = tap(self, "hidden", o * cell.tanh(), "batch width")
         return hidden, (hidden, cell)
@@ -158,9 +158,9 @@ class LSTM(Recurrent):
     def _kernel(self, x_BLD: Tensor, state: LayerState) -> tuple[Tensor, LayerState]:
         return self.rnn(x_BLD, state)
 
-    def _padded(self, x: Padded, state: LayerState) -> tuple[Tensor, LayerState]:
-        """The kernel shows no cell but the last: so at padding the cell is held, by one input more that shuts the
-        input gate and opens the forget gate, exactly."""
+    def _forward_padded(self, x: Padded, state: LayerState) -> tuple[Tensor, LayerState]:
+        """The kernel returns the last cell only: so one extra input holds the cell at padding, by closing the input
+        gate and opening the forget gate exactly."""
         pad_BL1 = (~x.mask)[..., None].to(x.data.dtype)
         weight_GD = torch.cat([self._weight("weight_ih_l0"), self.get_buffer("hold")], 1)
         weights = [weight_GD, *(self._weight(name) for name in ("weight_hh_l0", "bias_ih_l0", "bias_hh_l0"))]
@@ -171,11 +171,7 @@ class LSTM(Recurrent):
 
 
 class GRU(Recurrent):
-    """Cho et al. 2014 as torch (and cuDNN) have it: r resets V h + b, after the product; the paper resets h, before it.
-
-    >>> [name for name in GRU(4, 3).gates]
-    ['reset', 'update']
-    """
+    """Cho et al. 2014 as in torch and cuDNN: r resets V h + b, after the product; the paper resets h, before it."""
 
     gates = ("reset", "update")
 
@@ -186,8 +182,8 @@ class GRU(Recurrent):
         of_state = F.linear(state[0], self._weight("weight_hh_l0"), self._weight("bias_hh_l0"))
         r, z, n = projected_NG.chunk(3, -1)
         r_of_state, z_of_state, n_of_state = of_state.chunk(3, -1)
-        r, z = self._shown((r + r_of_state).sigmoid(), (z + z_of_state).sigmoid())
-        # a record of its own: the candidate is made with the reset gate, also with one that was replaced
+        r, z = self._tap_gates((r + r_of_state).sigmoid(), (z + z_of_state).sigmoid())
+        # a record of its own: the candidate depends on the reset gate, which may have been replaced
         n = tap(self, "candidate", torch.tanh(n + r * n_of_state), "batch width")
         hidden = tap(self, "hidden", n + z * (state[0] - n), "batch width")
         return hidden, (hidden,)
@@ -206,18 +202,14 @@ LAYERS: dict[Cell, Callable[[int, int], Recurrent]] = {
 
 
 def recurrent(cell: Cell, inputs: int, width: int) -> Recurrent:
-    """A layer with this cell.
-
-    >>> recurrent("gru", 4, 3).width
-    3
-    """
+    """A recurrent layer with this cell."""
     return LAYERS[cell](inputs, width)
 
 
 def set_forget_bias(module: nn.Module, bias: float | None) -> None:
-    """Every LSTM inside starts by keeping its cell (Jozefowicz et al. 2015: 1); None leaves torch's small random one.
+    """Set the forget-gate bias of every LSTM inside (Jozefowicz et al. 2015: 1); None keeps torch's small random bias.
 
-    Of torch's two biases, which add up, the first gets it all.
+    Of torch's two biases, which add up, the first is set and the second is zeroed.
 
     >>> set_forget_bias(layer := LSTM(4, 3), 1.0)
     >>> (layer.rnn.bias_ih_l0 + layer.rnn.bias_hh_l0)[3:6]
@@ -229,12 +221,12 @@ def set_forget_bias(module: nn.Module, bias: float | None) -> None:
                 nn.init.constant_(layer.rnn.get_parameter(name).data.chunk(4)[1], value)
 
 
-def unit_words(module: nn.Module) -> None:
-    """Every word's vector inside starts with a deviation of 1; smaller ones hardly move the gates at first.
+def init_embeddings_unit_std(module: nn.Module) -> None:
+    """Initialize every embedding inside with standard deviation 1; smaller vectors hardly move the gates at first.
 
     Measured: RNNsearch on Spanish-English after 700 updates, 23.0 BLEU instead of 11.1 (LOG.md).
 
-    >>> unit_words(table := nn.Embedding(1000, 64))
+    >>> init_embeddings_unit_std(table := nn.Embedding(1000, 64))
     >>> round(float(table.weight.detach().std()), 1)
     1.0
     """
@@ -244,11 +236,11 @@ def unit_words(module: nn.Module) -> None:
 
 
 class Stack(nn.Module):
-    """Layers on top of one another, dropout between them (Zaremba et al. 2014).
+    """Stacked recurrent layers with dropout between them (Zaremba et al. 2014).
 
     >>> stack = Stack("lstm", [4, 3, 3])
     >>> outs, ends = stack(Padded(torch.randn(2, 5, 4), torch.tensor([5, 2])))
-    >>> len(outs), len(ends), stack.shape
+    >>> len(outs), len(ends), stack.state_widths
     (2, 2, ((3, 3), (3, 3)))
     """
 
@@ -258,20 +250,20 @@ class Stack(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     @property
-    def shape(self) -> tuple[tuple[int, ...], ...]:
-        """The widths of what each layer remembers."""
-        return tuple((layer.width,) * layer.parts for layer in self.each())
+    def state_widths(self) -> tuple[tuple[int, ...], ...]:
+        """Widths of the state tensors of each layer."""
+        return tuple((layer.width,) * layer.state_tensors for layer in self.layer_list())
 
-    def each(self) -> list[Recurrent]:
+    def layer_list(self) -> list[Recurrent]:
         """The layers, the lowest first."""
         return list(self.layers)  # type: ignore[arg-type]
 
     def zeros(self, like: Tensor) -> States:
-        """The states before anything was read."""
-        return tuple(layer.zeros(like) for layer in self.each())
+        """Zero states of all layers."""
+        return tuple(layer.zeros(like) for layer in self.layer_list())
 
     def forward(self, x: Padded, states: States = ()) -> tuple[tuple[Tensor, ...], States]:
-        """(outputs of each layer, state of each layer); no states: zeros."""
+        """(outputs of each layer, state of each layer); starts from zeros unless states are given."""
         outs, ends = [], []
         for i, (layer, state) in enumerate(zip(self.layers, states or self.zeros(x.data), strict=True)):
             out_BLD, end = layer(x.like(self.dropout(x.data)) if i else x, state)
@@ -281,44 +273,44 @@ class Stack(nn.Module):
         return tuple(outs), tuple(ends)
 
     def step(self, x_ND: Tensor, states: States) -> tuple[Tensor, States]:
-        """One place through all layers: (what the highest says, state of each layer)."""
+        """One position through all layers: (output of the top layer, state of each layer)."""
         ends = []
-        for i, (layer, state) in enumerate(zip(self.each(), states, strict=True)):
+        for i, (layer, state) in enumerate(zip(self.layer_list(), states, strict=True)):
             x_ND, end = layer.step(self.dropout(x_ND) if i else x_ND, state)
             ends.append(end)
         return x_ND, tuple(ends)
 
 
 class Bidirectional(nn.Module):
-    """One layer that reads in both directions (Schuster and Paliwal 1997); its output is twice as wide.
+    """Bidirectional layer (Schuster and Paliwal 1997); its output is twice as wide.
 
-    A row's padding stays at its end whichever way it is read. What is seen on the way back has the scene's fact
-    `backwards`: its position t is the place length - 1 - t.
+    Padding stays at the end of a row in both directions. Records of the backward layer have the context fact
+    `backwards`: their position t is position length - 1 - t of the row.
 
-    >>> out, (onward, back) = Bidirectional("gru", 4, 3)(Padded(torch.randn(2, 5, 4), torch.tensor([5, 2])))
-    >>> out.shape, torch.equal(out[1, 1, :3], onward[0][1]), torch.equal(out[1, 0, 3:], back[0][1])
+    >>> out, (forward, backward) = Bidirectional("gru", 4, 3)(Padded(torch.randn(2, 5, 4), torch.tensor([5, 2])))
+    >>> out.shape, torch.equal(out[1, 1, :3], forward[0][1]), torch.equal(out[1, 0, 3:], backward[0][1])
     (torch.Size([2, 5, 6]), True, True)
     """
 
     def __init__(self, cell: Cell, inputs: int, width: int) -> None:
         super().__init__()
-        self.onward, self.back = recurrent(cell, inputs, width), recurrent(cell, inputs, width)
+        self.forward_layer, self.backward_layer = recurrent(cell, inputs, width), recurrent(cell, inputs, width)
         self.width = 2 * width
 
     def forward(self, x: Padded) -> tuple[Tensor, tuple[LayerState, LayerState]]:
-        """(outputs (N, L, 2 D), (the state after the last place, the state after the first))."""
-        onward_BLD, end = self.onward(x, self.onward.zeros(x.data))
-        with scene(backwards=True):
-            back_BLD, beginning = self.back(x.reversed(), self.back.zeros(x.data))
-        return torch.cat([onward_BLD, x.like(back_BLD).reversed().data], -1), (end, beginning)
+        """(outputs (N, L, 2 D), (forward state after the last position, backward state after the first))."""
+        forward_BLD, end = self.forward_layer(x, self.forward_layer.zeros(x.data))
+        with trace_context(backwards=True):
+            backward_BLD, start = self.backward_layer(x.reverse(), self.backward_layer.zeros(x.data))
+        return torch.cat([forward_BLD, x.like(backward_BLD).reverse().data], -1), (end, start)
 
 
 class BidirectionalStack(nn.Module):
-    """Each layer reads both directions of the one below; what a layer remembers has both directions side by side.
+    """Stacked bidirectional layers; the state of a layer is the concatenation of both directions.
 
     >>> stack = BidirectionalStack("lstm", [4, 3, 3])
     >>> outs, ends = stack(Padded(torch.randn(2, 5, 4), torch.tensor([5, 2])))
-    >>> outs[-1].shape, ends[0][1].shape, stack.shape
+    >>> outs[-1].shape, ends[0][1].shape, stack.state_widths
     (torch.Size([2, 5, 6]), torch.Size([2, 6]), ((6, 6), (6, 6)))
     """
 
@@ -329,11 +321,11 @@ class BidirectionalStack(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     @property
-    def shape(self) -> tuple[tuple[int, ...], ...]:
-        """The widths of what each layer remembers."""
-        return tuple((layer.width,) * layer.onward.parts for layer in self.each())
+    def state_widths(self) -> tuple[tuple[int, ...], ...]:
+        """Widths of the state tensors of each layer."""
+        return tuple((layer.width,) * layer.forward_layer.state_tensors for layer in self.layer_list())
 
-    def each(self) -> list[Bidirectional]:
+    def layer_list(self) -> list[Bidirectional]:
         """The layers, the lowest first."""
         return list(self.layers)  # type: ignore[arg-type]
 
@@ -349,28 +341,28 @@ class BidirectionalStack(nn.Module):
 
 
 def unroll(step: Callable[..., tuple[Tensor, Any]], x: Padded, state: Any) -> tuple[Tensor, Any]:
-    """One place after the other: step(x_ND, state) -> (feature_ND, state). At padding the state stays as it was.
+    """Apply step(x_ND, state) -> (feature_ND, state) position by position. At padding the state stays unchanged.
 
-    What is seen inside has the scene's fact `position`.
+    Records made inside have the context fact `position`.
 
     >>> unroll(lambda x, s: (x + s, x + s), Padded(torch.ones(1, 3, 1), torch.tensor([2])), torch.zeros(1, 1))
     (tensor([[[1.],
              [2.],
              [3.]]]), tensor([[2.]]))
     """
-    seen, states = [], [state]
+    features, states = [], [state]
     for t, x_ND in enumerate(x.data.unbind(1)):
-        with scene(position=t):
+        with trace_context(position=t):
             feature_ND, state = step(x_ND, states[-1])
-        seen.append(feature_ND)
+        features.append(feature_ND)
         states.append(state)
-    if not seen:
-        raise ValueError("unroll() needs at least one place; there is nothing to step over")
-    if x.ragged:  # nothing real comes after padding, so one choice at the end does for all steps
-        state = tree_map(lambda *at: _chosen(torch.stack(at, 1), x.lengths), *states)
-    return torch.stack(seen, 1), state
+    if not features:
+        raise ValueError("unroll() needs at least one position; there is nothing to step over")
+    if x.ragged:  # padding is at the end, so one selection after the loop is enough
+        state = tree_map(lambda *at: _state_after(torch.stack(at, 1), x.lengths), *states)
+    return torch.stack(features, 1), state
 
 
-def _chosen(states: Tensor, steps_N: Tensor) -> Tensor:
-    """Of states (N, 1 + T, ...), each row's after so many steps."""
+def _state_after(states: Tensor, steps_N: Tensor) -> Tensor:
+    """Of states (N, 1 + T, ...), that of each row after its number of steps."""
     return states.take_along_dim(steps_N.view(-1, *[1] * (states.ndim - 1)), 1).squeeze(1)

@@ -1,1 +1,1 @@
-"""The studio: a page on this machine that shows what every model really did. It knows traces, not models."""
+"""The studio: a local web page that shows the recorded values of a model. It works on traces, not on model classes."""

@@ -1,13 +1,14 @@
-"""The server: which address is answered by whom, and what becomes of an error."""
+"""Web application: the table of HTTP routes, the files of the page, and error responses."""
 
 from __future__ import annotations
 
 import json
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from starlette.applications import Starlette
@@ -20,50 +21,50 @@ from starlette.routing import Route
 
 from regard.errors import RegardError
 from regard.studio import embeddings_api, endpoints, lessons_api, runs
-from regard.studio.errors import Refusal
+from regard.studio.errors import ApiError
 from regard.studio.guard import Guard
-from regard.studio.request import Asked
+from regard.studio.request import ApiRequest
 from regard.studio.service import Studio
 
-BODY = 64 * 1024
-"""bytes of the largest request"""
-KINDS = {"js": "text/javascript", "css": "text/css", "html": "text/html", "svg": "image/svg+xml"}
+MAX_BODY = 64 * 1024
+"""maximum size of a request's body in bytes"""
+MEDIA_TYPES = {"js": "text/javascript", "css": "text/css", "html": "text/html", "svg": "image/svg+xml"}
 
 
-Endpoint = Callable[[Studio, Asked], Response]
+Endpoint = Callable[[Studio, ApiRequest], Response]
 
 
 def build(studio: Studio) -> Starlette:
-    """The application."""
-    pages, teaching, points = page_files(), lessons_api.Teaching(), embeddings_api.WordPoints()
+    """The ASGI application."""
+    pages, lessons, embeddings = page_files(), lessons_api.LessonsApi(), embeddings_api.EmbeddingsApi()
 
-    def page(studio: Studio, asked: Asked) -> Response:
-        name = asked.path.get("name", "index.html")
+    def page(studio: Studio, request: ApiRequest) -> Response:
+        name = request.path.get("name", "index.html")
         if name not in pages:
-            raise Refusal(404, "not-found", "there is no such file", "open the start page")
-        kind = KINDS[name.rpartition(".")[2]]
-        return Response(pages[name], media_type=f"{kind}; charset=utf-8")
+            raise ApiError(404, "not-found", "no such file", "open the start page")
+        media_type = MEDIA_TYPES[name.rpartition(".")[2]]
+        return Response(pages[name], media_type=f"{media_type}; charset=utf-8")
 
-    table: list[tuple[str, str, Endpoint]] = [
+    routes: list[tuple[str, str, Endpoint]] = [
         ("/", "GET", page),
-        ("/page/{name}", "GET", page),
-        ("/api/v1/info", "GET", lambda studio, asked: JSONResponse(studio.info())),
+        ("/page/{name:path}", "GET", page),
+        ("/api/v1/info", "GET", lambda studio, request: JSONResponse(studio.info())),
         ("/api/v1/models", "GET", endpoints.list_models),
         ("/api/v1/models/{model}", "GET", endpoints.show_model),
-        ("/api/v1/runs/{model}/metrics", "GET", runs.show_progress),
-        ("/api/v1/runs/{model}/events", "GET", runs.send_events),
-        ("/api/v1/runs/{model}/control", "POST", runs.ask_run),
+        ("/api/v1/runs/{model}/metrics", "GET", runs.show_metrics),
+        ("/api/v1/runs/{model}/events", "GET", runs.stream_events),
+        ("/api/v1/runs/{model}/control", "POST", runs.control_run),
         ("/api/v1/runs/{model}/probe/{step}", "GET", runs.show_probe),
-        ("/api/v1/runs/{model}/probe/{step}/tensors/{tensor}", "GET", runs.send_probe),
+        ("/api/v1/runs/{model}/probe/{step}/tensors/{tensor}", "GET", runs.send_probe_tensor),
         ("/api/v1/lessons", "GET", lessons_api.list_lessons),
-        ("/api/v1/lessons/{lesson}", "GET", teaching.show),
-        ("/api/v1/lessons/{lesson}", "POST", teaching.show),
-        ("/api/v1/embeddings/{model}/neighbors", "GET", points.show_neighbours),
-        ("/api/v1/embeddings/{model}/analogy", "GET", points.show_analogy),
-        ("/api/v1/embeddings/{model}/map", "GET", points.show_map),
+        ("/api/v1/lessons/{lesson}", "GET", lessons.show),
+        ("/api/v1/lessons/{lesson}", "POST", lessons.show),
+        ("/api/v1/embeddings/{model}/neighbors", "GET", embeddings.show_neighbors),
+        ("/api/v1/embeddings/{model}/analogy", "GET", embeddings.show_analogy),
+        ("/api/v1/embeddings/{model}/map", "GET", embeddings.show_map),
         ("/api/v1/tokenize", "POST", endpoints.tokenize),
-        ("/api/v1/example", "POST", endpoints.make_example),
-        ("/api/v1/traces", "GET", lambda studio, asked: JSONResponse({"traces": studio.shelf.recent()})),
+        ("/api/v1/example", "POST", endpoints.train_example),
+        ("/api/v1/traces", "GET", lambda studio, request: JSONResponse({"traces": studio.trace_store.recent()})),
         ("/api/v1/traces", "POST", endpoints.make_trace),
         ("/api/v1/traces/{trace}", "GET", endpoints.show_trace),
         ("/api/v1/traces/{trace}/fork", "POST", endpoints.fork_trace),
@@ -77,71 +78,74 @@ def build(studio: Studio) -> Starlette:
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
         await run_in_threadpool(studio.close)
-        await run_in_threadpool(teaching.close)
+        await run_in_threadpool(lessons.close)
 
     return Starlette(
-        routes=[Route(path, _served(studio, endpoint), methods=[method]) for path, method, endpoint in table],
+        routes=[Route(path, _make_handler(studio, endpoint), methods=[method]) for path, method, endpoint in routes],
         middleware=[Middleware(Guard)],
-        exception_handlers={HTTPException: _unknown},
+        exception_handlers={HTTPException: _http_error},
         lifespan=lifespan,
     )
 
 
 def page_files() -> dict[str, bytes]:
-    """The files of the page by name: what is not in here cannot be asked for.
-
-    >>> "index.html" in page_files()
-    True
-    """
-    folder = files("regard.studio") / "page"
-    found = {file.name: file.read_bytes() for file in folder.iterdir() if file.name.rpartition(".")[2] in KINDS}
+    """The files of the page by path; no other files are served."""
+    found = dict(_files(files("regard.look") / "page"))
     modules = sorted(name for name in found if name.endswith(".js"))
-    # all at once: else a browser finds each import only after it has read the one that asks for it
+    # preload all modules: otherwise a browser discovers each import only after it has read the importing module
     links = "\n".join(f'<link rel="modulepreload" href="/page/{name}">' for name in modules)
     found["index.html"] = found["index.html"].replace(b"<!-- modules -->", links.encode())
     return found
 
 
-def _served(studio: Studio, endpoint: Endpoint) -> Callable[[Request], Any]:
-    async def answer(request: Request) -> Response:
+def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _files(entry, f"{prefix}{entry.name}/")
+        elif entry.name.rpartition(".")[2] in MEDIA_TYPES:
+            yield prefix + entry.name, entry.read_bytes()
+
+
+def _make_handler(studio: Studio, endpoint: Endpoint) -> Callable[[Request], Any]:
+    async def handle(request: Request) -> Response:
         try:
-            table = await _table(request) if request.method == "POST" else {}
-            asked = Asked(request.path_params, request.query_params, table, request.headers.get("last-event-id"))
-            return await run_in_threadpool(endpoint, studio, asked)
-        except Refusal as refusal:
-            return JSONResponse(refusal.table(), refusal.status)
+            body = await _read_body(request) if request.method == "POST" else {}
+            parsed = ApiRequest(request.path_params, request.query_params, body, request.headers.get("last-event-id"))
+            return await run_in_threadpool(endpoint, studio, parsed)
+        except ApiError as error:
+            return JSONResponse(error.to_dict(), error.status)
         except RegardError as error:
             return _error(422, type(error).__name__, str(error), "try something else")
         except Exception as error:  # one bad request must not end the others
             traceback.print_exc(file=sys.stderr)
-            told = f"this is a bug in regard ({type(error).__name__})"
-            return _error(500, "bug", told, "the terminal that runs the studio says where; please report it")
+            message = f"this is a bug in regard ({type(error).__name__})"
+            return _error(500, "bug", message, "the terminal of the studio shows the traceback; please report it")
 
-    return answer
+    return handle
 
 
-async def _table(request: Request) -> dict[str, Any]:
+async def _read_body(request: Request) -> dict[str, Any]:
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise Refusal(415, "not-json", "expected JSON", "send content-type: application/json")
+        raise ApiError(415, "not-json", "expected JSON", "send content-type: application/json")
     body = b""
     async for chunk in request.stream():
         body += chunk
-        if len(body) > BODY:
-            raise Refusal(413, "too-large", f"a request has at most {BODY:,} bytes", "shorten the text")
+        if len(body) > MAX_BODY:
+            raise ApiError(413, "too-large", f"a request has at most {MAX_BODY:,} bytes", "shorten the text")
     try:
         table = json.loads(body)
     except (ValueError, RecursionError):
-        raise Refusal(400, "not-json", "the request is not JSON", "send an object as UTF-8 JSON") from None
+        raise ApiError(400, "not-json", "the request is not JSON", "send an object as UTF-8 JSON") from None
     if not isinstance(table, dict):
-        raise Refusal(400, "not-json", "expected a JSON object", "send an object")
+        raise ApiError(400, "not-json", "expected a JSON object", "send an object")
     return table
 
 
 def _error(status: int, code: str, message: str, hint: str) -> JSONResponse:
-    return JSONResponse(Refusal(status, code, message, hint).table(), status)
+    return JSONResponse(ApiError(status, code, message, hint).to_dict(), status)
 
 
-async def _unknown(request: Request, error: Exception) -> Response:
+async def _http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    words = {404: "there is nothing at this address", 405: "this address does not take that method"}
-    return _error(status, "not-found", words.get(status, "the request was refused"), "open the start page")
+    messages = {404: "no such address", 405: "this address does not support that method"}
+    return _error(status, "not-found", messages.get(status, "the request was refused"), "open the start page")

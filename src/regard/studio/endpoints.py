@@ -1,4 +1,4 @@
-"""What the page asks about models and traces: each endpoint is a function of a studio and of what was asked."""
+"""API endpoints of models and traces: functions of a studio and a request."""
 
 from __future__ import annotations
 
@@ -9,136 +9,131 @@ from typing import Any
 from starlette.responses import FileResponse, JSONResponse, Response
 
 from regard.studio import exports, interventions
-from regard.studio.errors import Refusal
-from regard.studio.request import Asked
-from regard.studio.service import BEAM, Studio, Wish
-from regard.studio.slices import cut, raw
+from regard.studio.errors import ApiError
+from regard.studio.request import ApiRequest
+from regard.studio.service import MAX_BEAM, Studio, TraceRequest
+from regard.studio.slices import slice_tensor, to_bytes
 from regard.trace import Record
 
 
-def list_models(studio: Studio, asked: Asked) -> Response:
-    """All models, and how far the example is."""
-    models = [entry.table() for entry in studio.library.entries()]
-    return JSONResponse({"models": models, "example": studio.example.table()})
+def list_models(studio: Studio, request: ApiRequest) -> Response:
+    """All models, and the status of the built-in example."""
+    models = [entry.to_dict() for entry in studio.model_store.entries()]
+    return JSONResponse({"models": models, "example": studio.example.status()})
 
 
-def show_model(studio: Studio, asked: Asked) -> Response:
+def show_model(studio: Studio, request: ApiRequest) -> Response:
     """One model with its recipe."""
-    entry = studio.library.entry(asked.path["model"])
-    return JSONResponse(entry.table() | {"recipe": json.loads(json.dumps(entry.recipe, default=str))})
+    entry = studio.model_store.entry(request.path["model"])
+    return JSONResponse(entry.to_dict() | {"recipe": json.loads(json.dumps(entry.recipe, default=str))})
 
 
-def tokenize(studio: Studio, asked: Asked) -> Response:
-    """A text as a model cuts it."""
-    return JSONResponse(studio.tokenize(asked.given("model", str), asked.given("text", str)))
+def tokenize(studio: Studio, request: ApiRequest) -> Response:
+    """Tokens of a text under a model's tokenizer."""
+    return JSONResponse(studio.tokenize(request.required("model", str), request.required("text", str)))
 
 
-def make_example(studio: Studio, asked: Asked) -> Response:
-    """Begin to make the built-in example."""
-    studio.example.make()
-    return JSONResponse(studio.example.table(), 202)
+def train_example(studio: Studio, request: ApiRequest) -> Response:
+    """Start to train the built-in example."""
+    studio.example.train()
+    return JSONResponse(studio.example.status(), 202)
 
 
-def make_trace(studio: Studio, asked: Asked) -> Response:
-    """Give a text to a model; its header when it is done."""
-    decode = asked.table.get("decode") or {}
+def make_trace(studio: Studio, request: ApiRequest) -> Response:
+    """Run a model on a text; returns the header of the trace."""
+    decode = request.body.get("decode") or {}
     if not isinstance(decode, dict) or set(decode) - {"beam"}:
-        raise Refusal(422, "bad-request", "decode: expected an object with beam", "mend the request")
+        raise ApiError(422, "bad-request", "decode: expected an object with beam", "fix the request")
     beam = decode.get("beam")
-    if beam is not None and (type(beam) is not int or not 1 <= beam <= BEAM):
-        raise Refusal(422, "bad-request", f"beam: expected a whole number from 1 to {BEAM}", "choose a smaller beam")
-    kept = studio.trace(Wish(asked.given("model", str), asked.given("text", str), beam))
-    return JSONResponse(dict(kept.header), 201)
+    if beam is not None and (type(beam) is not int or not 1 <= beam <= MAX_BEAM):
+        message = f"beam: expected a whole number from 1 to {MAX_BEAM}"
+        raise ApiError(422, "bad-request", message, "choose a smaller beam")
+    trace = studio.trace(TraceRequest(request.required("model", str), request.required("text", str), beam))
+    return JSONResponse(dict(trace.header), 201)
 
 
-def fork_trace(studio: Studio, asked: Asked) -> Response:
-    """The same pass with something changed."""
-    change = interventions.read(asked.given("change", dict))
-    return JSONResponse(dict(studio.fork(asked.path["trace"], change).header), 201)
+def fork_trace(studio: Studio, request: ApiRequest) -> Response:
+    """The same pass with one intervention more."""
+    change = interventions.parse_intervention(request.required("change", dict))
+    return JSONResponse(dict(studio.fork(request.path["trace"], change).header), 201)
 
 
-def show_gradients(studio: Studio, asked: Asked) -> Response:
-    """|dL_t/dh_s| of the text that a trace is of."""
-    return JSONResponse(studio.gradients(asked.path["trace"], asked.query.get("name")))
+def show_gradients(studio: Studio, request: ApiRequest) -> Response:
+    """Gradient norms |dL_t/dh_s| of the text of a trace."""
+    return JSONResponse(studio.gradients(request.path["trace"], request.query.get("name")))
 
 
-def show_saliency(studio: Studio, asked: Asked) -> Response:
-    """What the answer of a trace hung on."""
-    return JSONResponse(studio.saliency(asked.path["trace"]).to_dict())
+def show_saliency(studio: Studio, request: ApiRequest) -> Response:
+    """Saliency of the answer of a trace."""
+    return JSONResponse(studio.saliency(request.path["trace"]).to_dict())
 
 
-def show_trace(studio: Studio, asked: Asked) -> Response:
+def show_trace(studio: Studio, request: ApiRequest) -> Response:
     """The header of a trace."""
-    return JSONResponse(dict(studio.shelf.get(asked.path["trace"]).header))
+    return JSONResponse(dict(studio.trace_store.get(request.path["trace"]).header))
 
 
-def send_tensor(studio: Studio, asked: Asked) -> Response:
-    """A slice of a tensor."""
-    kept = studio.shelf.get(asked.path["trace"])
-    return numbers(exports.tensor_of(kept.recording, asked.path["tensor"]), asked.query.get("slice", ""))
+def send_tensor(studio: Studio, request: ApiRequest) -> Response:
+    """A slice of a tensor of a trace."""
+    recording = studio.trace_store.get(request.path["trace"]).recording
+    return tensor_response(exports.find_tensor(recording, request.path["tensor"]), request.query.get("slice", ""))
 
 
-def numbers(record: Record, part: str) -> Response:
-    """A slice of a tensor as raw little-endian bytes; the axes it has left and its shape are in headers.
-
-    >>> import torch
-    >>> numbers(Record("w", ("batch", "key"), torch.ones(1, 3), {}, {}), "key:0-1").headers["x-shape"]
-    '2'
-    """
-    found, axes = cut(record.data[0], record.axes[1:], part)
-    told = {"x-axes": ",".join(axes), "x-shape": ",".join(map(str, found.shape))}
-    return Response(raw(found), media_type="application/octet-stream", headers=told)
+def tensor_response(record: Record, slice_text: str) -> Response:
+    """A slice of a tensor as raw little-endian bytes; headers hold its axes and shape."""
+    numbers, axes = slice_tensor(record.data[0], record.axes[1:], slice_text)
+    headers = {"x-axes": ",".join(axes), "x-shape": ",".join(map(str, numbers.shape))}
+    return Response(to_bytes(numbers), media_type="application/octet-stream", headers=headers)
 
 
-def export(studio: Studio, asked: Asked) -> Response:
+def export(studio: Studio, request: ApiRequest) -> Response:
     """A trace, or one tensor of it, as a file."""
-    kind, name, text = asked.query.get("format", ""), asked.query.get("tensor"), asked.query.get("slice", "")
-    number = asked.path["trace"]
-    kept = studio.shelf.get(number)
-    if asked.query.get("view") == "saliency":
-        return sent(exports.as_hung(studio.saliency(number), kind))
+    query, trace_id = request.query, request.path["trace"]
+    kind, name, slice_text = query.get("format", ""), query.get("tensor"), query.get("slice", "")
+    trace = studio.trace_store.get(trace_id)
+    if query.get("view") == "saliency":
+        return download_response(exports.saliency_file(studio.saliency(trace_id), kind))
     if kind == "safetensors":
-        return FileResponse(
-            studio.shelf.path(number), filename="trace.safetensors", media_type="application/octet-stream"
-        )
+        path = studio.trace_store.path(trace_id)
+        return FileResponse(path, filename="trace.safetensors", media_type="application/octet-stream")
     if kind == "json":
-        file = exports.as_json(kept.header, kept.recording, name, text)
+        file = exports.json_file(trace.header, trace.recording, name, slice_text)
     elif kind == "csv":
         if name is None:
-            raise Refusal(422, "bad-request", "csv holds one tensor; none was named", "add &tensor=NAME")
-        file = exports.as_csv(exports.tensor_of(kept.recording, name), text, kept.header["sequences"])
+            raise ApiError(422, "bad-request", "csv holds one tensor, and none was named", "add &tensor=NAME")
+        record = exports.find_tensor(trace.recording, name)
+        file = exports.csv_file(record, slice_text, trace.header["sequences"])
     elif kind in ("svg", "png"):
-        head = asked.query.get("head")
-        chosen = int(head) if head is not None and head.isdecimal() and len(head) < 10 else None
-        file = exports.as_picture(kept.recording, name, chosen, kind)
+        head = query.get("head")
+        head_index = int(head) if head is not None and head.isdecimal() and len(head) < 10 else None
+        file = exports.picture_file(trace.recording, name, head_index, kind)
     elif kind == "html":
-        opened = {key: asked.query[key] for key in ("tab", "tensor", "head") if key in asked.query}
-        file = exports.as_html({**kept.header, **looked(studio, number, name)}, kept.recording, opened)
+        view = {key: query[key] for key in ("tab", "tensor", "head") if key in query}
+        file = exports.html_file({**trace.header, **standalone_extras(studio, trace_id, name)}, trace.recording, view)
     else:
-        told = f"format: expected {', '.join(exports.FORMATS)}, got {kind[:20]!r}"
-        raise Refusal(422, "bad-request", told, "choose one of them")
-    return sent(file)
+        message = f"format: expected {', '.join(exports.FORMATS)}, got {kind[:20]!r}"
+        raise ApiError(422, "bad-request", message, "choose one of them")
+    return download_response(file)
 
 
-def sent(file: exports.File) -> Response:
-    """A file to be kept, under a name that any system takes.
+def download_response(file: exports.ExportFile) -> Response:
+    """A download with a file name that every system accepts.
 
-    >>> sent(exports.File(b"", "text/csv", "a/b.csv")).headers["content-disposition"]
+    >>> download_response(exports.ExportFile(b"", "text/csv", "a/b.csv")).headers["content-disposition"]
     'attachment; filename="a_b.csv"'
     """
-    quoted = "".join(char if char.isalnum() or char in ".-_" else "_" for char in file.name)
-    return Response(
-        file.content, media_type=file.kind, headers={"content-disposition": f'attachment; filename="{quoted}"'}
-    )
+    name = "".join(char if char.isalnum() or char in ".-_" else "_" for char in file.name)
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(file.content, media_type=file.media_type, headers=headers)
 
 
-def looked(studio: Studio, number: str, name: str | None) -> dict[str, Any]:
-    """What a page without a server cannot ask for any more: the gradients at the usual states and at those that are
-    chosen, and what the answer hung on; whatever this trace has of it."""
-    found: dict[str, Any] = {"gradients": []}
-    for wanted in dict.fromkeys((None, name)):
-        with suppress(Refusal):
-            found["gradients"].append(studio.gradients(number, wanted))
-    with suppress(Refusal):
-        found["saliency"] = studio.saliency(number).to_dict()
-    return found
+def standalone_extras(studio: Studio, trace_id: str, name: str | None) -> dict[str, Any]:
+    """What a page without a server cannot request: gradients at the default states and at the selected ones, and
+    saliency, as far as the trace has them."""
+    extras: dict[str, Any] = {"gradients": []}
+    for states in dict.fromkeys((None, name)):
+        with suppress(ApiError):
+            extras["gradients"].append(studio.gradients(trace_id, states))
+    with suppress(ApiError):
+        extras["saliency"] = studio.saliency(trace_id).to_dict()
+    return extras

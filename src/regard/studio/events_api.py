@@ -1,7 +1,7 @@
-"""A training while it goes on: what it writes is told at once, as events, to whoever looks; nobody looks, nothing runs.
+"""Server-sent events of a running training: new metrics, samples, probes and commands, as they are written.
 
-Each event has the place in metrics.jsonl that it reaches. A browser that lost the connection names the last place it
-has seen, and is told what came after it: no line is lost, none comes twice.
+The id of an event is a cursor: the version of metrics.jsonl and the byte up to which it was sent. A browser that lost
+the connection sends the last id, so no line is lost or sent twice. Files are polled only while a browser listens.
 """
 
 from __future__ import annotations
@@ -19,96 +19,83 @@ from starlette.concurrency import run_in_threadpool
 from regard.studio import progress
 from regard.train import control, probe
 
-PAUSE = 0.5
-"""seconds between two looks at the files"""
-BEAT = 5.0
-"""seconds after which a word is said even if nothing is new: for how long the training has been silent"""
+POLL_SECONDS = 0.5
+HEARTBEAT_SECONDS = 5.0
+"""seconds after which an event is sent even if nothing is new: it tells how long the training has been idle"""
 RETRY = b"retry: 1000\n\n"
-"""milliseconds after which a browser comes back when the connection is lost"""
+"""milliseconds after which a browser reconnects"""
 
 
-class Watch:
-    """What is new about a training since the last look: rows from a place on, and whatever else has changed.
+class RunWatcher:
+    """Polls a run: metrics after a cursor, and other state that has changed since the last poll."""
 
-    >>> watch = Watch(Path("nowhere"))
-    >>> first = watch.look()
-    >>> first["rows"], first["anew"], first["probe"]
-    ([], True, None)
-    >>> watch.look() is None
-    True
-    """
-
-    def __init__(self, run: Path, place: str = "") -> None:
-        version, _, since = place.rpartition("-")
-        known = since.isdecimal() and len(since) < 16
-        self.run, self.version, self.since = run, version if known else "", int(since) if known else 0
-        self.states: dict[str, Any] = {}
-        self.samples: tuple[int, int] | None = None
-        self.heard = time.monotonic()
+    def __init__(self, run: Path, cursor: str = "") -> None:
+        version, _, since = cursor.rpartition("-")
+        is_valid = since.isdecimal() and len(since) < 16
+        self.run, self.version, self.since = run, version if is_valid else "", int(since) if is_valid else 0
+        self.state: dict[str, Any] = {}
+        self.samples_version: tuple[int, int] | None = None
+        self.last_event = time.monotonic()
 
     @property
-    def place(self) -> str:
-        """How far it has been told."""
+    def cursor(self) -> str:
+        """Version of metrics.jsonl, and the byte up to which it was read."""
         return f"{self.version}-{self.since}"
 
-    def look(self) -> dict[str, Any] | None:
-        """All that is new; None: nothing is."""
-        first, before = not self.states, self.version
-        told = progress.metrics(self.run, self.version, self.since)
-        self.version, self.since = told.pop("version"), told.pop("next")
-        states: dict[str, Any] = {"asked": control.pending(self.run), "probe": probes(self.run)}
-        new = {name: state for name, state in states.items() if name not in self.states or state != self.states[name]}
-        self.states = states
-        written = _written(self.run / "samples.jsonl")
-        if first or written != self.samples:
-            self.samples, new["samples"] = written, progress.samples(self.run)
-        late = time.monotonic() - self.heard > BEAT
-        if not (first or new or told["rows"] or before != self.version or late):
+    def poll(self) -> dict[str, Any] | None:
+        """Everything that is new; None for nothing."""
+        is_first, old_version = not self.state, self.version
+        update = progress.read_metrics(self.run, self.version, self.since)
+        self.version, self.since = update.pop("version"), update.pop("next")
+        state: dict[str, Any] = {"command": control.pending_command(self.run), "probe": probe_info(self.run)}
+        new = {name: value for name, value in state.items() if name not in self.state or value != self.state[name]}
+        self.state = state
+        samples_version = _file_version(self.run / "samples.jsonl")
+        if is_first or samples_version != self.samples_version:
+            self.samples_version, new["samples"] = samples_version, progress.read_samples(self.run)
+        is_due = time.monotonic() - self.last_event > HEARTBEAT_SECONDS
+        if not (is_first or new or update["rows"] or old_version != self.version or is_due):
             return None
-        self.heard = time.monotonic()
-        return told | new | {"silent": progress.silent(self.run)}
+        self.last_event = time.monotonic()
+        return update | new | {"idle_seconds": progress.idle_seconds(self.run)}
 
 
-def probes(run: Path) -> dict[str, Any] | None:
-    """The sentence that a run is probed with, and the steps at which it was; None: it is not probed.
-
-    >>> probes(Path("nowhere")) is None
-    True
-    """
-    text = probe.sentence(run)
-    return None if text is None else {"text": text, "steps": probe.steps(run)}
+def probe_info(run: Path) -> dict[str, Any] | None:
+    """The probe sentence of a run and the steps at which it was recorded; None if the run has no probe."""
+    text = probe.probe_text(run)
+    return None if text is None else {"text": text, "steps": probe.probe_steps(run)}
 
 
-async def stream(watch: Watch, ending: threading.Event) -> AsyncIterator[bytes]:
-    """Events for as long as somebody listens and the server goes on.
+async def stream(watcher: RunWatcher, closing: threading.Event) -> AsyncIterator[bytes]:
+    """Events until the browser disconnects or the server closes.
 
     >>> from anyio.from_thread import start_blocking_portal
-    >>> told = stream(Watch(Path("nowhere")), threading.Event())
-    >>> with start_blocking_portal() as elsewhere:
-    ...     elsewhere.call(anext, told), elsewhere.call(anext, told).split(b"data")[0]
+    >>> events = stream(RunWatcher(Path("nowhere")), threading.Event())
+    >>> with start_blocking_portal() as portal:
+    ...     portal.call(anext, events), portal.call(anext, events).split(b"data")[0]
     (b'retry: 1000\\n\\n', b'event: progress\\nid: -0\\n')
     """
     yield RETRY
-    while not ending.is_set():
-        told = await run_in_threadpool(watch.look)
-        if told is not None:
-            yield event(watch.place, told)
-        if told is None or not told["more"]:
-            await asyncio.sleep(PAUSE)
+    while not closing.is_set():
+        update = await run_in_threadpool(watcher.poll)
+        if update is not None:
+            yield format_event(watcher.cursor, update)
+        if update is None or not update["more"]:
+            await asyncio.sleep(POLL_SECONDS)
 
 
-def event(place: str, table: dict[str, Any]) -> bytes:
-    """One event as it is sent: JSON has no line break of its own.
+def format_event(cursor: str, data: dict[str, Any]) -> bytes:
+    """One server-sent event; JSON contains no line breaks.
 
-    >>> event("a-12", {"rows": []})
+    >>> format_event("a-12", {"rows": []})
     b'event: progress\\nid: a-12\\ndata: {"rows": []}\\n\\n'
     """
-    return f"event: progress\nid: {place}\ndata: {json.dumps(table, allow_nan=False)}\n\n".encode()
+    return f"event: progress\nid: {cursor}\ndata: {json.dumps(data, allow_nan=False)}\n\n".encode()
 
 
-def _written(file: Path) -> tuple[int, int] | None:
+def _file_version(file: Path) -> tuple[int, int] | None:
     try:
-        found = file.stat()
+        stat = file.stat()
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return stat.st_size, stat.st_mtime_ns

@@ -1,4 +1,4 @@
-"""Who may talk to the server, and what a browser may do with its answers: this machine only, nothing from elsewhere."""
+"""Access control: accepts requests of the studio's own page on this machine only, and sets security headers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from regard.studio.errors import Refusal
+from regard.studio.errors import ApiError
 
 HOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?")
 POLICY = "; ".join(
@@ -28,13 +28,10 @@ HEADERS = {
 
 
 class Guard:
-    """Refuses other hosts and other pages, and puts the same headers on every answer.
+    """Middleware that refuses other hosts and origins, and adds the same headers to every response.
 
-    A page on the internet can point its own name at this machine; the name in Host then is not ours. And it can send
-    a form here; its Origin then is not ours.
-
-    >>> bool(HOST.fullmatch("127.0.0.1:8000")), bool(HOST.fullmatch("evil.example"))
-    (True, False)
+    The check of Host prevents DNS rebinding, where a page on the internet points its own name at this machine; the
+    check of Origin prevents cross-site requests.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -45,32 +42,36 @@ class Guard:
             await self.app(scope, receive, send)
             return
 
-        async def headed(message: Message) -> None:
+        async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        refusal = stranger(Headers(scope=scope))
+        refusal = access_error(Headers(scope=scope))
         if refusal is None:
-            await self.app(scope, receive, headed)
+            await self.app(scope, receive, with_headers)
             return
-        content = json.dumps(refusal.table()).encode()
+        content = json.dumps(refusal.to_dict()).encode()
         kind = (b"content-type", b"application/json")
-        await headed({"type": "http.response.start", "status": refusal.status, "headers": [kind]})
-        await headed({"type": "http.response.body", "body": content})
+        await with_headers({"type": "http.response.start", "status": refusal.status, "headers": [kind]})
+        await with_headers({"type": "http.response.body", "body": content})
 
 
-def stranger(headers: Headers) -> Refusal | None:
-    """Why a request does not come from our own page on this machine; None if it does.
+def access_error(headers: Headers) -> ApiError | None:
+    """The error for a request that does not come from the studio's own page on this machine; None if it does.
 
-    >>> stranger(Headers({"host": "evil.example"})).code
+    >>> access_error(Headers({"host": "evil.example"})).code
     'unknown-host'
-    >>> stranger(Headers({"host": "localhost:8000", "origin": "http://evil.example"})).code
+    >>> access_error(Headers({"host": "localhost:8000", "origin": "http://evil.example"})).code
     'other-origin'
     """
     host = headers.get("host", "")
     if not HOST.fullmatch(host):
-        return Refusal(421, "unknown-host", "this server answers on this machine only", "open http://127.0.0.1")
+        return ApiError(
+            421, "unknown-host", "this server accepts requests from this machine only", "open http://127.0.0.1"
+        )
     if headers.get("origin", f"http://{host}") != f"http://{host}":
-        return Refusal(403, "other-origin", "another page may not ask this server", "open the studio's own page")
+        return ApiError(
+            403, "other-origin", "other pages may not send requests to this server", "open the studio's own page"
+        )
     return None

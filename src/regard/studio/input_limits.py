@@ -1,52 +1,47 @@
-"""What may be given to a model: a text, or the rows of a series; and how long that is in the model's own measure."""
+"""Limits of a model's input: length of a text or of a series, in characters and in the model's own units."""
 
 from __future__ import annotations
 
 import regard
-from regard.studio.errors import Refusal
+from regard.studio.errors import ApiError
 from regard.tasks.forecast.recipe import ForecastModel
 from regard.tasks.label.recipe import LabelModel
 
-CHARACTERS, SERIES = 2000, 40_000
-"""the longest text, and the longest series as CSV, in characters"""
-SERIAL = "forecast"
-"""the job that reads a series"""
-WORDS = "vectors"
-"""the job that reads no text: it has a vector for each word, and the page shows them as points"""
-AT_ONCE = ("classify", "label", SERIAL)
-"""jobs that say their answer at once, without a search: what it hung on can be told"""
+MAX_CHARACTERS, MAX_SERIES_CHARACTERS = 2000, 40_000
+"""maximum length of a text, and of a series as CSV"""
+FORECAST, VECTORS = "forecast", "vectors"
+"""the task whose models read a series, and the task whose models read no text"""
+SINGLE_PASS_TASKS = ("classify", "label", FORECAST)
+"""tasks that answer without a search"""
 
 
-def checked(text: str, kind: str | None = None) -> str:
-    """A text that may be given to a model that was trained for a job.
+def validate_text(text: str, task: str | None = None) -> str:
+    """The input text of a model for a task, without surrounding white space.
 
-    >>> checked("  je suis ")
-    'je suis'
-    >>> checked("load.csv", "forecast")
+    >>> validate_text("load.csv", "forecast")
     Traceback (most recent call last):
-    regard.studio.errors.Refusal: this model reads a series: the rows of a CSV file under the names of their columns
+    regard.studio.errors.ApiError: this model reads a series: the rows of a CSV file, below a row of column names
     """
-    if kind == WORDS:
-        told = "this model has a vector for each word, and reads no sentence"
-        raise Refusal(422, "no-sentence", told, "open its words: #/embed/ and the number of the model")
-    text, most = text.strip(), SERIES if kind == SERIAL else CHARACTERS
+    if task == VECTORS:
+        message = "this model has one vector per word and reads no sentences"
+        raise ApiError(422, "no-sentence", message, "open its words: #/embed/ and the id of the model")
+    text, limit = text.strip(), MAX_SERIES_CHARACTERS if task == FORECAST else MAX_CHARACTERS
     if not text:
-        raise Refusal(422, "no-text", "the text is empty", "type a sentence")
-    if len(text) > most:
-        raise Refusal(
-            413, "too-long", f"the text has {len(text):,} characters; at most {most:,} are read", "shorten it"
-        )
-    if kind == SERIAL and "\n" not in text:  # one line would be taken for the name of a file
-        told = "this model reads a series: the rows of a CSV file under the names of their columns"
-        raise Refusal(422, "no-series", told, "choose a CSV file")
+        raise ApiError(422, "no-text", "the text is empty", "type a sentence")
+    if len(text) > limit:
+        message = f"the text has {len(text):,} characters; the limit is {limit:,}"
+        raise ApiError(413, "too-long", message, "shorten it")
+    if task == FORECAST and "\n" not in text:  # a single line would be interpreted as a file name
+        message = "this model reads a series: the rows of a CSV file, below a row of column names"
+        raise ApiError(422, "no-series", message, "choose a CSV file")
     return text
 
 
-def places(model: regard.Model, text: str) -> int:
-    """How many places of a text a model without a tokenizer reads."""
+def input_length(model: regard.Model, text: str) -> int:
+    """Number of input positions of a model without a tokenizer."""
     match model:
         case LabelModel():
-            return len(model.labeller().places(text))
+            return len(model.predictor().tokenize(text))
         case ForecastModel():
             return model.recipe.rows
         case _:

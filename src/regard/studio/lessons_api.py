@@ -1,7 +1,8 @@
-"""Lessons for the page: worked out here, by the same layers and models that are taught; the page draws the numbers."""
+"""API endpoints of lessons, which are computed here with the package's layers and models and drawn by the page."""
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import threading
@@ -14,77 +15,78 @@ from xml.etree import ElementTree
 from starlette.responses import JSONResponse, Response
 
 from regard.errors import ConfigError
-from regard.lessons.catalogue import CONTENTS, plan, teach
-from regard.lessons.engine.cached_models import missing
-from regard.lessons.engine.figures import brief, table, written
+from regard.lessons.catalogue import LESSONS, lesson_plan, teach
+from regard.lessons.engine.cached_models import missing_models
+from regard.lessons.engine.formatting import format_brief, format_cells, format_table
 from regard.lessons.engine.formula import mathml
 from regard.lessons.engine.lesson import Lesson, Value, shape
-from regard.studio.errors import Refusal
-from regard.studio.request import Asked
+from regard.studio.errors import ApiError
+from regard.studio.request import ApiRequest
 from regard.studio.service import Studio
 
-CHARACTERS = 500
-"""the longest text that a lesson is given"""
-AGAIN = 16
-"""numbers that a result may have for its old ones to be told beside it"""
-RUNS = ("model", "models")
-"""inputs that name a run: the page says a number of the list of models, never a path"""
+MAX_CHARACTERS = 500
+"""length of a text input"""
+MAX_ORIGINAL = 16
+"""size of a result up to which the original is sent with a changed one"""
+RUN_INPUTS = ("model", "models")
+"""inputs that name runs: the page sends the ids of models, never paths"""
 
 
-def list_lessons(studio: Studio, asked: Asked) -> Response:
+def list_lessons(studio: Studio, request: ApiRequest) -> Response:
     """The table of contents."""
-    told = [{"name": name, "part": e.part, "title": e.title, "learns": e.learns} for name, e in CONTENTS.items()]
-    return JSONResponse({"lessons": told})
+    return JSONResponse({"lessons": [{"name": name, **entry_dict(name)} for name in LESSONS]})
 
 
-class Teaching:
-    """Works lessons out, one at a time, and has the small models trained that some of them look into.
+def entry_dict(name: str) -> dict[str, str]:
+    """Part, title and summary of a lesson."""
+    entry = LESSONS[name]
+    return {"part": entry.part, "title": entry.title, "summary": entry.summary}
 
-    >>> Teaching().making("rnn") is None
-    True
-    """
+
+class LessonsApi:
+    """Computes one lesson at a time, and trains the small models that some of them inspect."""
 
     def __init__(self) -> None:
-        self._turn, self._lock = threading.Lock(), threading.Lock()
+        self._compute_lock, self._lock = threading.Lock(), threading.Lock()
         self._process: subprocess.Popen[str] | None = None
-        self._began, self._failed, self._closed = 0.0, "", False
+        self._started, self._error, self._closed = 0.0, "", False
 
-    def show(self, studio: Studio, asked: Asked) -> Response:
-        """A lesson with the numbers of the line, or with those that were sent; or how far its models are."""
-        name = asked.path["lesson"]
-        if name not in CONTENTS:
-            raise Refusal(404, "unknown-lesson", "there is no such lesson", "choose one of the list")
-        changes = asked.table.get("changes", {})
+    def show(self, studio: Studio, request: ApiRequest) -> Response:
+        """A lesson with its default inputs or with changed ones; status 202 while its models are being trained."""
+        name = request.path["lesson"]
+        if name not in LESSONS:
+            raise ApiError(404, "unknown-lesson", "no such lesson", "choose one of the list")
+        changes = request.body.get("changes", {})
         if not isinstance(changes, dict):
-            raise Refusal(422, "bad-request", "changes: expected an object", "mend the request")
-        for given in changes.values():
-            check_lengths(given)
-        needed = CONTENTS[name].needs if not set(RUNS) & set(changes) else ()
+            raise ApiError(422, "bad-request", "changes: expected an object", "fix the request")
+        for value in changes.values():
+            check_lengths(value)
+        chosen_runs = {key: value for key, value in changes.items() if key in RUN_INPUTS}
         try:
-            plan(name).resolve({key: given for key, given in changes.items() if key not in RUNS})
-            if needed and (told := self.making(name)):
-                entry = CONTENTS[name]
-                return JSONResponse(told | {"part": entry.part, "title": entry.title, "learns": entry.learns}, 202)
-            with self._turn:
-                lesson = teach(name, opened(studio, changes))
-                usual = as_it_is(name) if lesson.changed and not set(RUNS) & set(changes) else None
+            lesson_plan(name).resolve({key: value for key, value in changes.items() if key not in RUN_INPUTS})
+            if not chosen_runs and (status := self.training_status(name)):
+                return JSONResponse(status | entry_dict(name), 202)
+            with self._compute_lock:
+                lesson = teach(name, resolve_runs(studio, changes))
+                original = original_lesson(name) if lesson.changed_inputs and not chosen_runs else None
         except ConfigError as error:
-            raise Refusal(422, "input", str(error), "change it, or go back to the lesson's own numbers") from None
-        return JSONResponse(described(lesson, usual) | {"runs": translators(studio, name), "chosen": chosen(changes)})
+            raise ApiError(422, "input", str(error), "change it, or reset the lesson") from None
+        runs = {"runs": selectable_runs(studio, name), "chosen": chosen_runs}
+        return JSONResponse(lesson_dict(lesson, original) | runs)
 
-    def making(self, name: str) -> dict[str, Any] | None:
-        """How far the models of a lesson are; None: all are there. What is missing is begun."""
-        wanted = missing(CONTENTS[name].needs)
-        if not wanted:
+    def training_status(self, name: str) -> dict[str, Any] | None:
+        """The missing models of a lesson, whose training is started; None if there are none."""
+        missing = missing_models(LESSONS[name].needs)
+        if not missing:
             return None
         with self._lock:
-            if self._failed:
-                told, self._failed = self._failed, ""
-                raise Refusal(500, "not-trained", told, "load the page again to try once more")
-            if not self._began and not self._closed:
-                self._began = time.monotonic()
+            if self._error:
+                message, self._error = self._error, ""
+                raise ApiError(500, "not-trained", message, "reload the page to try again")
+            if not self._started and not self._closed:
+                self._started = time.monotonic()
                 threading.Thread(target=self._train, args=(name,), daemon=True).start()
-            return {"making": wanted, "seconds": round(time.monotonic() - self._began, 1)}
+            return {"training": missing, "seconds": round(time.monotonic() - self._started, 1)}
 
     def close(self) -> None:
         """Stop training."""
@@ -94,140 +96,108 @@ class Teaching:
             self._process.wait(20)
 
     def _train(self, name: str) -> None:
-        """In a process of its own: the same command that a person would give, and it can be stopped."""
+        """Run the lesson's command in a process of its own, which can be stopped."""
         try:
             command = [sys.executable, "-m", "regard", "lesson", name, "--json"]
             pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
             self._process = subprocess.Popen(command, text=True, encoding="utf-8", errors="replace", **pipes)  # type: ignore[call-overload]
-            _, told = self._process.communicate()
+            _, stderr = self._process.communicate()
             if self._process.returncode and not self._closed:
-                self._failed = f"the model of this lesson could not be trained: {told.strip()[-300:]}"
+                self._error = f"the model of this lesson could not be trained: {stderr.strip()[-300:]}"
         except OSError as error:
-            self._failed = f"the model of this lesson could not be trained: {error}"
+            self._error = f"the model of this lesson could not be trained: {error}"
         finally:
-            self._began = 0.0
+            self._started = 0.0
 
 
-def check_lengths(given: Any) -> None:
-    """Texts of a readable length only.
-
-    >>> check_lengths(["a", 1.5])
-    """
-    if isinstance(given, str) and len(given) > CHARACTERS:
-        raise Refusal(413, "too-long", f"a text of a lesson has at most {CHARACTERS} characters", "shorten it")
-    for item in given if isinstance(given, list) else []:
+def check_lengths(value: Any) -> None:
+    """Refuse long texts in an input."""
+    if isinstance(value, str) and len(value) > MAX_CHARACTERS:
+        message = f"a text input of a lesson has at most {MAX_CHARACTERS} characters"
+        raise ApiError(413, "too-long", message, "shorten it")
+    for item in value if isinstance(value, list) else []:
         check_lengths(item)
 
 
-def opened(studio: Studio, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Changes, with the paths of the runs whose numbers were given."""
-    found = dict(changes)
-    for name in set(RUNS) & set(changes):
-        numbers = changes[name] if isinstance(changes[name], list) else [changes[name]]
-        if not all(isinstance(number, str) for number in numbers):
-            raise Refusal(422, "bad-request", f"{name}: expected the number of a model", "choose one of the list")
-        paths = [str(studio.library.entry(number).path) for number in numbers]
-        found[name] = paths if name == "models" else paths[0]
-    return found
+def resolve_runs(studio: Studio, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Changed inputs, with the ids of models replaced by the paths of their runs."""
+    resolved = dict(changes)
+    for name in set(RUN_INPUTS) & set(changes):
+        ids = changes[name] if isinstance(changes[name], list) else [changes[name]]
+        if not all(isinstance(model_id, str) for model_id in ids):
+            raise ApiError(422, "bad-request", f"{name}: expected the id of a model", "choose one of the list")
+        paths = [str(studio.model_store.entry(model_id).path) for model_id in ids]
+        resolved[name] = paths if name == "models" else paths[0]
+    return resolved
 
 
-def chosen(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers of the runs that were chosen, by input.
-
-    >>> chosen({"model": "ab12", "beam": 2})
-    {'model': 'ab12'}
-    """
-    return {name: changes[name] for name in RUNS if name in changes}
-
-
-def translators(studio: Studio, name: str) -> list[dict[str, str]]:
-    """Models that a lesson could look into instead of its own; none where it looks into none."""
-    if not CONTENTS[name].needs:
+def selectable_runs(studio: Studio, name: str) -> list[dict[str, str]]:
+    """Translation models that a lesson can inspect instead of its own; none if it inspects none."""
+    if not LESSONS[name].needs:
         return []
-    listed = [entry.table() for entry in studio.library.entries() if entry.usable]
-    fitting = [row for row in listed if row["task"] == "translate"]
-    if len(CONTENTS[name].needs) == 1:
-        fitting = [row for row in fitting if row["model"] == "transformer"]
-    return [{"id": row["id"], "name": row["name"]} for row in fitting]
+    rows = [entry.to_dict() for entry in studio.model_store.entries() if entry.usable]
+    rows = [row for row in rows if row["task"] == "translate"]
+    if len(LESSONS[name].needs) == 1:
+        rows = [row for row in rows if row["model"] == "transformer"]
+    return [{"id": row["id"], "name": row["name"]} for row in rows]
 
 
 @lru_cache(maxsize=32)
-def as_it_is(name: str) -> Lesson:
-    """A lesson with the numbers of the line, to compare with.
-
-    >>> as_it_is("rnn").value("o").data
-    1.0
-    """
+def original_lesson(name: str) -> Lesson:
+    """A lesson with its default inputs, to compare with."""
     return teach(name)
 
 
-def described(lesson: Lesson, usual: Lesson | None = None) -> dict[str, Any]:
-    """A lesson as the page draws it: numbers with how they are written, formulas as trees, results with what they were.
-
-    >>> told = described(as_it_is("rnn"))
-    >>> told["steps"][3]["results"][0]["shown"], told["steps"][0]["formula"]["tree"][0]
-    ('1', 'math')
-    """
-    before = {value.name: value for step in usual.steps for value in step.results} if usual else {}
-    told = lesson.to_dict()
-    names = list(CONTENTS)
+def lesson_dict(lesson: Lesson, original: Lesson | None = None) -> dict[str, Any]:
+    """JSON form of a lesson for the page: numbers also as text, formulas as trees, results with the original ones."""
+    originals = {value.name: value for step in original.steps for value in step.results} if original else {}
+    table = lesson.to_dict()
+    names = list(LESSONS)
     at = names.index(lesson.name)
-    told |= {"part": CONTENTS[lesson.name].part, "changed": list(lesson.changed)}
-    told |= {"before": names[at - 1] if at else None, "after": names[at + 1] if at + 1 < len(names) else None}
-    told["inputs"] = [
-        row | drawn(given.value) | {"default_shown": brief(given.default)}
-        for row, given in zip(told["inputs"], lesson.inputs)
-        if given.value.name not in RUNS
+    table |= {"part": LESSONS[lesson.name].part, "changed": list(lesson.changed_inputs)}
+    table |= {"previous": names[at - 1] if at else None, "next": names[at + 1] if at + 1 < len(names) else None}
+    table["inputs"] = [
+        row | value_dict(entry.value) | {"default_text": format_brief(entry.default)}
+        for row, entry in zip(table["inputs"], lesson.inputs)
+        if entry.value.name not in RUN_INPUTS
     ]
-    for row, step in zip(told["steps"], lesson.steps):
-        row["formula"] = {**row["formula"], "tree": tree(row["formula"]["mathml"])} if row["formula"] else None
-        row["operands"] = [value.to_dict() | drawn(value) for value in step.operands if value.name not in RUNS]
-        row["results"] = [value.to_dict() | drawn(value) | was(value, before) for value in step.results]
-    for row, check in zip(told["checks"], lesson.checks):
-        row |= {"expected_shown": brief(check.expected), "found_shown": brief(check.found)}
+    for row, step in zip(table["steps"], lesson.steps):
+        row["formula"] = {**row["formula"], "tree": mathml_tree(row["formula"]["mathml"])} if row["formula"] else None
+        operands = [value for value in step.operands if value.name not in RUN_INPUTS]
+        row["operands"] = [value.to_dict() | value_dict(value) for value in operands]
+        row["results"] = [value.to_dict() | value_dict(value) | change_dict(value, originals) for value in step.results]
+    for row, check in zip(table["checks"], lesson.checks):
+        row |= {"expected_text": format_brief(check.expected), "found_text": format_brief(check.found)}
         row |= {"difference": check.difference if check.difference < float("inf") else None}
-    return told
+    return table
 
 
-def drawn(value: Value) -> dict[str, Any]:
-    """How a value is written: its sign as text and as a tree, each number in the form it has in the terminal.
-
-    >>> drawn(Value("h", [1.0, 0.5], ("unit",), symbol="h_t"))["shown"]
-    ['1.0', '0.5']
-    """
+def value_dict(value: Value) -> dict[str, Any]:
+    """A value as text: its symbol, also as a tree, and its numbers formatted as in the terminal."""
     symbol = value.symbol or value.name
-    word = not value.symbol and len(value.name) > 1  # a word is no product of its letters
-    sign = {"sign": value.sign, "tree": ["math", {}, ["mtext", {}, symbol]] if word else tree(mathml(symbol))}
+    is_word = not value.symbol and len(value.name) > 1  # a word is not a product of its letters
+    tree = ["math", {}, ["mtext", {}, symbol]] if is_word else mathml_tree(mathml(symbol))
+    sign = {"sign": value.sign, "tree": tree}
     if not value.axes:
-        return sign | {"shown": written([value.data])[0]}
-    cells = table(value)
-    return sign | {"shown": cells if len(value.axes) == 2 else cells[0]}
+        return sign | {"text": format_cells([value.data])[0]}
+    cells = format_table(value)
+    return sign | {"text": cells if len(value.axes) == 2 else cells[0]}
 
 
-def was(value: Value, before: Mapping[str, Value]) -> dict[str, Any]:
-    """Whether a result is another one than the lesson's, and what that was, if it is short.
-
-    >>> was(Value("o", 2.0), {"o": Value("o", 1.0)})
-    {'moved': True, 'was': '1'}
-    """
-    old = before.get(value.name)
-    if old is None or old.data == value.data:
-        return {"moved": False, "was": None}
-    size = 1
-    for side in shape(old.data):
-        size *= side
-    return {"moved": True, "was": brief(old.data) if size <= AGAIN and value.look != "tree" else None}
+def change_dict(value: Value, originals: Mapping[str, Value]) -> dict[str, Any]:
+    """Whether a result differs from the original, and the original if it is short."""
+    original = originals.get(value.name)
+    if original is None or original.data == value.data:
+        return {"changed": False, "original": None}
+    is_short = math.prod(shape(original.data)) <= MAX_ORIGINAL and value.look != "tree"
+    return {"changed": True, "original": format_brief(original.data) if is_short else None}
 
 
-def tree(markup: str) -> list[Any]:
-    """Our own MathML as lists of a name, attributes, and texts or lists: the page makes elements, it reads no markup.
+def mathml_tree(markup: str) -> list[Any]:
+    """MathML as nested lists of tag, attributes, and texts or lists: the page creates elements and parses no markup."""
 
-    >>> tree(mathml("x_t"))
-    ['math', {}, ['msub', {}, ['mi', {}, 'x'], ['mi', {}, 't']]]
-    """
-
-    def told(element: ElementTree.Element) -> list[Any]:
+    def to_list(element: ElementTree.Element) -> list[Any]:
         text = [element.text] if element.text else []
-        return [element.tag, dict(element.attrib), *text, *map(told, element)]
+        return [element.tag, dict(element.attrib), *text, *map(to_list, element)]
 
-    return told(ElementTree.fromstring(markup))
+    return to_list(ElementTree.fromstring(markup))

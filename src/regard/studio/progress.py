@@ -1,4 +1,4 @@
-"""How a training goes: the lines that it has written since somebody last asked, whether it is over or still running."""
+"""Progress of a training, read from its files: new rows of metrics.jsonl, the latest samples, whether it has ended."""
 
 from __future__ import annotations
 
@@ -8,80 +8,67 @@ import time
 from pathlib import Path
 from typing import Any
 
-BLOCK = 2 << 20
-"""bytes of a file that one answer tells; whoever wants more asks again"""
-TAIL = 1 << 16
-"""bytes at the end of a file in which its last line is looked for"""
-SAMPLES = 40
-"""lines of samples that are told, the last ones"""
+MAX_BYTES = 2 << 20
+"""bytes of metrics.jsonl per response; the client requests the rest"""
+TAIL_BYTES = 1 << 16
+"""bytes at the end of the file that are searched for the last row"""
+MAX_SAMPLES = 40
+"""number of the latest samples that are sent"""
 
 
-def metrics(run: Path, version: str, since: int) -> dict[str, Any]:
-    """Rows of metrics.jsonl from the byte `since` on. A run that was resumed may have rewritten the file: its version
-    is another then, and all of it is told anew.
+def read_metrics(run: Path, version: str, since: int) -> dict[str, Any]:
+    """Rows of metrics.jsonl from byte `since` on.
 
-    >>> metrics(Path("nowhere"), "", 0)
-    {'rows': [], 'version': '', 'next': 0, 'more': False, 'anew': True}
+    A resumed training may have rewritten the file: its version differs then, and all rows are sent again ("reset").
     """
     try:
         with (run / "metrics.jsonl").open("rb") as file:
             stat = os.fstat(file.fileno())
-            now = f"{stat.st_ino:x}"
-            anew = now != version or since > stat.st_size
-            since = 0 if anew else since
+            new_version = f"{stat.st_ino:x}"
+            reset = new_version != version or since > stat.st_size
+            since = 0 if reset else since
             file.seek(since)
-            block = file.read(BLOCK)
+            block = file.read(MAX_BYTES)
     except OSError:
-        return {"rows": [], "version": "", "next": 0, "more": False, "anew": True}
-    whole = block[: block.rfind(b"\n") + 1]  # what is half written comes next time
-    after = since + len(whole)
-    rows = [row for line in whole.splitlines() if (row := _row(line)) is not None]
-    return {"rows": rows, "version": now, "next": after, "more": bool(whole) and after < stat.st_size, "anew": anew}
+        return {"rows": [], "version": "", "next": 0, "more": False, "reset": True}
+    complete = block[: block.rfind(b"\n") + 1]  # a partly written line is sent next time
+    end = since + len(complete)
+    rows = [row for line in complete.splitlines() if (row := _parse_row(line)) is not None]
+    more = bool(complete) and end < stat.st_size
+    return {"rows": rows, "version": new_version, "next": end, "more": more, "reset": reset}
 
 
-def samples(run: Path) -> list[dict[str, Any]]:
-    """What the model said at its last validations.
-
-    >>> samples(Path("nowhere"))
-    []
-    """
+def read_samples(run: Path) -> list[dict[str, Any]]:
+    """Sample outputs of the latest validations."""
     try:
-        lines = (run / "samples.jsonl").read_bytes().splitlines()[-SAMPLES:]
+        lines = (run / "samples.jsonl").read_bytes().splitlines()[-MAX_SAMPLES:]
     except OSError:
         return []
-    return [row for line in lines if (row := _row(line)) is not None]
+    return [row for line in lines if (row := _parse_row(line)) is not None]
 
 
-def silent(run: Path) -> float | None:
-    """Seconds since a training last wrote how it goes; None: it never did.
-
-    >>> silent(Path("nowhere")) is None
-    True
-    """
+def idle_seconds(run: Path) -> float | None:
+    """Seconds since the training last wrote metrics; None if it never did."""
     try:
         return round(max(0.0, time.time() - (run / "metrics.jsonl").stat().st_mtime), 1)
     except OSError:
         return None
 
 
-def over(run: Path) -> bool:
-    """Whether the last thing that a training wrote is that it ended.
-
-    >>> over(Path("nowhere"))
-    False
-    """
+def has_ended(run: Path) -> bool:
+    """Whether the last row of metrics.jsonl is the end of the training."""
     try:
         with (run / "metrics.jsonl").open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
             lines = file.read().splitlines()
     except OSError:
         return False
-    row = _row(lines[-1]) if lines else None
+    row = _parse_row(lines[-1]) if lines else None
     return row is not None and row.get("event") == "ended"
 
 
-def _row(line: bytes) -> dict[str, Any] | None:
-    """A line as a table; JSON that no browser reads (NaN) and what a crash left are passed over."""
+def _parse_row(line: bytes) -> dict[str, Any] | None:
+    """A row; NaN, which is not JSON, becomes None, and a line damaged by a crash is skipped."""
     try:
         row = json.loads(line, parse_constant=lambda name: None)
     except (ValueError, RecursionError):

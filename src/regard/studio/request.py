@@ -1,4 +1,4 @@
-"""What a request says, read with care: whatever a browser sends is a table of values that nobody has checked yet."""
+"""API request: path parameters, query and JSON body, with checked access to their values."""
 
 from __future__ import annotations
 
@@ -6,42 +6,39 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from regard.studio.errors import Refusal
+from regard.studio.errors import ApiError
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Names in a request's path, its query, and a table if it has a body.
+class ApiRequest:
+    """A parsed request; the values of `body` and `query` are not validated yet.
 
-    >>> Asked({}, {}, {"beam": 4}).given("beam", int)
-    4
+    >>> ApiRequest({}, {}, {"beam": "four"}).required("beam", int)
+    Traceback (most recent call last):
+    regard.studio.errors.ApiError: beam: expected int, got str
     """
 
     path: Mapping[str, str]
     query: Mapping[str, str]
-    table: Mapping[str, Any]
-    after: str | None = None
-    """the last event that somebody has seen, if they come back for the next"""
+    body: Mapping[str, Any]
+    last_event_id: str | None = None
+    """header Last-Event-ID of a browser that reconnects to a stream of events"""
 
-    def given(self, name: str, kind: type[T]) -> T:
-        """A value of the table that must be there."""
-        value = self.table.get(name)
+    def required(self, name: str, kind: type[T]) -> T:
+        """A value of the body that must be present."""
+        value = self.body.get(name)
         if not isinstance(value, kind) or isinstance(value, bool):
             found = "nothing" if value is None else type(value).__name__
-            raise Refusal(422, "bad-request", f"{name}: expected {kind.__name__}, got {found}", "mend the request")
+            raise ApiError(422, "bad-request", f"{name}: expected {kind.__name__}, got {found}", "fix the request")
         return value
 
-    def whole(self, name: str, otherwise: int) -> int:
-        """A whole number of the query.
-
-        >>> Asked({}, {"since": "12"}, {}).whole("since", 0)
-        12
-        """
+    def integer(self, name: str, default: int) -> int:
+        """A non-negative integer of the query."""
         text = self.query.get(name)
         if text is None:
-            return otherwise
+            return default
         if not text.isdecimal() or len(text) > 15:
-            raise Refusal(422, "bad-request", f"{name}: expected a whole number", "leave it out")
+            raise ApiError(422, "bad-request", f"{name}: expected a whole number", "leave it out")
         return int(text)

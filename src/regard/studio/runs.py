@@ -1,4 +1,4 @@
-"""What the page asks about trainings: how one goes, what it made of its probe, and what somebody wants of it."""
+"""API endpoints of training runs: metrics, live events, probes, and commands to the trainer."""
 
 from __future__ import annotations
 
@@ -10,65 +10,72 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from regard.errors import RegardError
 from regard.look import Recording
 from regard.studio import events_api, progress
-from regard.studio.endpoints import numbers
-from regard.studio.errors import Refusal
-from regard.studio.exports import tensor_of
-from regard.studio.request import Asked
+from regard.studio.endpoints import tensor_response
+from regard.studio.errors import ApiError
+from regard.studio.exports import find_tensor
+from regard.studio.request import ApiRequest
 from regard.studio.service import Studio
 from regard.train import control, probe
 
 
-def show_progress(studio: Studio, asked: Asked) -> Response:
-    """How the training of a model goes, from where somebody last read on."""
-    entry = studio.library.entry(asked.path["model"])
-    told = progress.metrics(entry.path, asked.query.get("version", ""), asked.whole("since", 0))
-    more = {"name": entry.name, "samples": progress.samples(entry.path), "asked": control.pending(entry.path)}
-    return JSONResponse(told | more | {"silent": progress.silent(entry.path), "probe": events_api.probes(entry.path)})
+def show_metrics(studio: Studio, request: ApiRequest) -> Response:
+    """Metrics of a run after a given byte, and the state of its training."""
+    entry = studio.model_store.entry(request.path["model"])
+    metrics = progress.read_metrics(entry.path, request.query.get("version", ""), request.integer("since", 0))
+    state = {
+        "name": entry.name,
+        "samples": progress.read_samples(entry.path),
+        "command": control.pending_command(entry.path),
+        "idle_seconds": progress.idle_seconds(entry.path),
+        "probe": events_api.probe_info(entry.path),
+    }
+    return JSONResponse(metrics | state)
 
 
-def send_events(studio: Studio, asked: Asked) -> Response:
-    """The same as it happens, from the last event that somebody has seen, or from a place that an answer named."""
-    entry = studio.library.entry(asked.path["model"])
-    watch = events_api.Watch(entry.path, asked.after or asked.query.get("place", ""))
-    return StreamingResponse(events_api.stream(watch, studio.ending), media_type="text/event-stream")
+def stream_events(studio: Studio, request: ApiRequest) -> Response:
+    """Live events of a run, from the last received event on, or from a cursor."""
+    entry = studio.model_store.entry(request.path["model"])
+    watcher = events_api.RunWatcher(entry.path, request.last_event_id or request.query.get("cursor", ""))
+    return StreamingResponse(events_api.stream(watcher, studio.closing), media_type="text/event-stream")
 
 
-def ask_run(studio: Studio, asked: Asked) -> Response:
-    """Ask a training to save or to stop; whoever trains answers at the next step, by what it writes."""
-    entry, wanted = studio.library.entry(asked.path["model"]), asked.given("ask", str)
-    request = next((request for request in control.REQUESTS if request == wanted), None)
-    if request is None:
-        told = f"ask: expected {' or '.join(control.REQUESTS)}, got {wanted[:20]!r}"
-        raise Refusal(422, "bad-request", told, "choose one of them")
-    if progress.over(entry.path):
-        raise Refusal(409, "over", "this training is over", "run the same command again to go on with it")
-    control.ask(entry.path, request)
-    return JSONResponse({"asked": control.pending(entry.path)}, 202)
+def control_run(studio: Studio, request: ApiRequest) -> Response:
+    """Send "save" or "stop" to a training; it acts after its current step, and its metrics show that it did."""
+    entry, name = studio.model_store.entry(request.path["model"]), request.required("command", str)
+    command = next((command for command in control.COMMANDS if command == name), None)
+    if command is None:
+        message = f"command: expected {' or '.join(control.COMMANDS)}, got {name[:20]!r}"
+        raise ApiError(422, "bad-request", message, "choose one of them")
+    if progress.has_ended(entry.path):
+        raise ApiError(409, "over", "this training has ended", "run the same command again to continue it")
+    control.send_command(entry.path, command)
+    return JSONResponse({"command": control.pending_command(entry.path)}, 202)
 
 
-def show_probe(studio: Studio, asked: Asked) -> Response:
-    """The header of what was seen at a step."""
-    return JSONResponse({"id": asked.path["step"], **probed(studio, asked).header()})
+def show_probe(studio: Studio, request: ApiRequest) -> Response:
+    """The header of the probe at a step."""
+    return JSONResponse({"id": request.path["step"], **load_probe(studio, request).header()})
 
 
-def send_probe(studio: Studio, asked: Asked) -> Response:
-    """A slice of a tensor of what was seen at a step."""
-    return numbers(tensor_of(probed(studio, asked), asked.path["tensor"]), asked.query.get("slice", ""))
+def send_probe_tensor(studio: Studio, request: ApiRequest) -> Response:
+    """A slice of a tensor of the probe at a step."""
+    record = find_tensor(load_probe(studio, request), request.path["tensor"])
+    return tensor_response(record, request.query.get("slice", ""))
 
 
-def probed(studio: Studio, asked: Asked) -> Recording:
-    """What was seen at a step; only steps that are listed are ever looked for."""
-    run, text = studio.library.entry(asked.path["model"]).path, asked.path["step"]
+def load_probe(studio: Studio, request: ApiRequest) -> Recording:
+    """The recording of the probe at a step; only listed steps become paths."""
+    run, text = studio.model_store.entry(request.path["model"]).path, request.path["step"]
     step = int(text) if text.isdecimal() and len(text) < 16 else -1
-    if step not in probe.steps(run):
-        raise Refusal(404, "unknown-step", "nothing was kept at this step", "choose another step")
-    file = probe.place(run, step)
+    if step not in probe.probe_steps(run):
+        raise ApiError(404, "unknown-step", "there is no probe at this step", "choose another step")
+    file = probe.probe_path(run, step)
     try:
-        return _read(file, file.stat().st_mtime_ns)
+        return _load(file, file.stat().st_mtime_ns)
     except (RegardError, OSError) as error:
-        raise Refusal(410, "damaged-probe", f"it cannot be read: {error}", "choose another step") from None
+        raise ApiError(410, "damaged-probe", f"the probe cannot be read: {error}", "choose another step") from None
 
 
-@lru_cache(maxsize=probe.KEPT)
-def _read(file: Path, changed: int) -> Recording:
+@lru_cache(maxsize=probe.MAX_FILES)
+def _load(file: Path, modified: int) -> Recording:
     return Recording.load(file)

@@ -1,4 +1,4 @@
-"""What the server does when it is asked: one pass of one model at a time, and its trace kept."""
+"""The studio's service: runs one traced pass at a time, with or without interventions, and stores the trace."""
 
 from __future__ import annotations
 
@@ -14,285 +14,295 @@ from typing import Any
 import regard
 from regard import config
 from regard.errors import RegardError
-from regard.look import Recording, Saliency, shown
+from regard.look import Recording, Saliency, token_label
 from regard.look.decoding_path import ANSWER
 from regard.studio import example, interventions
-from regard.studio.errors import Refusal
-from regard.studio.exports import tensor_of
-from regard.studio.input_limits import AT_ONCE, CHARACTERS, SERIES, checked, places
-from regard.studio.interventions import (
-    Change,
-    HeadOff,
-    NoMask,
-    NoPositions,
-    RowWritten,
-    TokenSaid,
-    acting,
-    last_said,
-    replacing,
+from regard.studio.errors import ApiError
+from regard.studio.exports import find_tensor
+from regard.studio.input_limits import (
+    MAX_CHARACTERS,
+    MAX_SERIES_CHARACTERS,
+    SINGLE_PASS_TASKS,
+    input_length,
+    validate_text,
 )
-from regard.studio.model_store import Entry, Library
-from regard.studio.trace_diff import moved
-from regard.studio.trace_store import Kept, Shelf
-from regard.studio.unmasked_pass import reread
+from regard.studio.interventions import (
+    AblateHead,
+    ForceToken,
+    Intervention,
+    RemoveCausalMask,
+    RemovePositions,
+    SetAttentionRow,
+    apply_interventions,
+    last_forced_token,
+    replacements,
+)
+from regard.studio.model_store import ModelEntry, ModelStore
+from regard.studio.trace_diff import trace_difference
+from regard.studio.trace_store import StoredTrace, TraceStore
+from regard.studio.unmasked_pass import run_unmasked
 
-TOKENS, BEAM = 256, 16
-"""the longest text in tokens, and the widest beam"""
-WAITING = 8
-"""requests that may wait for a model; the next is told to come back"""
-MEMORY = 2.0
-"""gigabytes that the recording of one pass may take while it is made"""
-EXAMPLE = "example"
-"""the number of the built-in trace"""
-CHANGES = 64
-"""changes of one trace"""
+MAX_TOKENS, MAX_BEAM = 256, 16
+MAX_WAITING = 8
+"""requests that may wait for a model; further ones are refused"""
+MAX_GIGABYTES = 2.0
+"""estimated memory of the recording of one pass"""
+EXAMPLE_ID = "example"
+"""id of the trace of the built-in example"""
+MAX_CHANGES = 64
+"""interventions per trace"""
 
 
 @dataclass(frozen=True)
-class Wish:
-    """A pass that somebody wants to see.
-
-    >>> Wish("ab12", "je suis").changes
-    ()
-    """
+class TraceRequest:
+    """A pass to be traced."""
 
     model: str
+    """id of the model"""
     text: str
     beam: int | None = None
-    """None: as the model was told when it was trained"""
-    changes: tuple[Change, ...] = ()
-    """what if"""
-    of: Kept | None = None
-    """the trace of the model as it is, with which a changed one is compared"""
+    """None: the beam of the recipe"""
+    changes: tuple[Intervention, ...] = ()
+    base: StoredTrace | None = None
+    """trace of the unchanged model, with which a changed one is compared"""
 
 
 class Studio:
-    """The models under a folder, the traces that were made of them, and the built-in example.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as cache:
-    ...     Studio(Path("nowhere"), Path(cache)).info()["models"]
-    0
-    """
+    """The models under a folder, their traces, and the built-in example."""
 
     def __init__(self, root: Path, cache: Path, recipe: str = example.RECIPE) -> None:
         self.root = root
-        self.shelf = Shelf(cache / "traces")
-        self.example = example.Example(cache, self._show_example, recipe)
-        self.library = Library(root, self.example.ready)
-        self.ending = threading.Event()
-        """set when the server is about to end: whoever is being told something is told no more"""
-        self._turn, self._waiting = threading.Lock(), threading.Semaphore(WAITING)
+        self.trace_store = TraceStore(cache / "traces")
+        self.example = example.Example(cache, self._trace_example, recipe)
+        self.model_store = ModelStore(root, self.example.ready)
+        self.closing = threading.Event()
+        """set when the server shuts down: event streams end"""
+        self._model_lock, self._waiting = threading.Lock(), threading.Semaphore(MAX_WAITING)
 
-    def begin(self) -> None:
-        """Something to look at, where there is nothing yet."""
+    def start(self) -> None:
+        """Train the example if there is no model, and trace it if that is missing."""
         if self.example.ready() is None:
-            if not any(entry.usable for entry in self.library.entries()):
-                self.example.make()
-        elif not self.shelf.has(EXAMPLE):
-            threading.Thread(target=self._show_example, daemon=True).start()
+            if not any(entry.usable for entry in self.model_store.entries()):
+                self.example.train()
+        elif not self.trace_store.has(EXAMPLE_ID):
+            threading.Thread(target=self._trace_example, daemon=True).start()
 
     def info(self) -> dict[str, Any]:
-        """What this server is and what it allows."""
+        """Version, counts and limits."""
         return {
             "regard": regard.__version__,
-            "models": len(self.library.entries()),
-            "example": self.example.table(),
-            "limits": {"characters": CHARACTERS, "series": SERIES, "tokens": TOKENS, "beam": BEAM},
+            "models": len(self.model_store.entries()),
+            "example": self.example.status(),
+            "limits": {
+                "characters": MAX_CHARACTERS,
+                "series": MAX_SERIES_CHARACTERS,
+                "tokens": MAX_TOKENS,
+                "beam": MAX_BEAM,
+            },
             "sentence": example.TEXT,
         }
 
     def tokenize(self, model: str, text: str) -> dict[str, Any]:
-        """How a model cuts a text: tokens with the characters they stand for."""
-        found = self.library.tokens(self.library.entry(model), checked(text))
-        columns = zip(found.ids, found.tokens, found.offsets, strict=True)
-        return {"tokens": [{"id": i, "token": t, "shown": shown(t), "start": a, "end": b} for i, t, (a, b) in columns]}
-
-    def trace(self, wish: Wish, number: str | None = None) -> Kept:
-        """Give a text to a model and keep all that happens inside."""
-        entry = self.library.entry(wish.model)
-        wish = replace(wish, text=checked(wish.text, entry.job))
-        with self._one_at_a_time():
-            model = self.library.open(entry)
-            self._check(entry, model, wish)
-            if wish.of is not None and wish.of.header["model"].get("step") != model.step:
-                # it was trained on meanwhile: what is compared must have the same weights
-                wish = replace(wish, of=self._made(entry, model, Wish(wish.model, wish.text, wish.beam)))
-            return self._made(entry, model, wish, number)
-
-    def _check(self, entry: Entry, model: regard.Model, wish: Wish) -> None:
-        """Refuse what would be too long to draw or too large to keep."""
-        cut = self.library.tokenizer(entry) is not None
-        tokens = len(self.library.tokens(entry, wish.text).ids) if cut else places(model, wish.text)
-        if tokens > TOKENS:
-            raise Refusal(413, "too-long", f"the text has {tokens:,} tokens; at most {TOKENS} are shown", "shorten it")
-        needed = appetite(entry.recipe, tokens, 1 if entry.job in AT_ONCE else wish.beam)
-        if needed > MEMORY:
-            message = (
-                f"recording {tokens} tokens in this model would take about {needed:.1f} GB; at most {MEMORY:g} are used"
-            )
-            raise Refusal(413, "too-much", message, "shorten the text, or choose a smaller beam")
-
-    def _made(self, entry: Entry, model: regard.Model, wish: Wish, number: str | None = None) -> Kept:
-        """One pass, kept."""
-        began = time.perf_counter()
-        try:
-            recording, answer = passed(model, wish)
-        except RegardError as error:
-            raise Refusal(422, "not-answered", str(error), "try another text or another model") from None
-        kept = recording.condensed()
-        told = {
-            "model": {"id": entry.id, "name": entry.name, "step": model.step, **sized(model)},
-            "kind": model.recipe.kind(),
-            "text": wish.text,
-            "answer": answer,
-            "made": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seconds": round(time.perf_counter() - began, 4),
-            "decode": {"beam": wish.beam},
-            "can": interventions.possible(model, kept),
-            "fork": forked(wish, kept),
+        """Tokens of a text under a model's tokenizer, with their character offsets."""
+        encoded = self.model_store.encode(self.model_store.entry(model), validate_text(text))
+        rows = zip(encoded.ids, encoded.tokens, encoded.offsets, strict=True)
+        return {
+            "tokens": [
+                {"id": id, "token": token, "label": token_label(token), "start": start, "end": end}
+                for id, token, (start, end) in rows
+            ]
         }
-        return self.shelf.put(kept, told | kept.header(recording), number)
 
-    def fork(self, number: str, change: Change) -> Kept:
-        """The same text through the same model with one thing more changed."""
-        kept = self.shelf.get(number)
-        before, change = kept.header, checked_change(kept, change)
-        old = before.get("fork")
-        changes = (*(interventions.read(table) for table in (old["changes"] if old else ())), change)
-        if len(changes) > CHANGES:
-            raise Refusal(422, "bad-request", f"at most {CHANGES} things can be changed", "begin with the first trace")
-        root = self.shelf.get(old["of"]) if old else kept
-        wish = Wish(before["model"]["id"], before["text"], before["decode"]["beam"], changes, root)
-        return self.trace(wish)
+    def trace(self, request: TraceRequest, trace_id: str | None = None) -> StoredTrace:
+        """Run a model on a text and store the trace."""
+        entry = self.model_store.entry(request.model)
+        request = replace(request, text=validate_text(request.text, entry.task))
+        with self._one_at_a_time():
+            model = self.model_store.open(entry)
+            self._check(entry, model, request)
+            if request.base is not None and request.base.header["model"].get("step") != model.step:
+                # trained further meanwhile: both traces must have the same weights
+                base = self._run_and_store(entry, model, TraceRequest(request.model, request.text, request.beam))
+                request = replace(request, base=base)
+            return self._run_and_store(entry, model, request, trace_id)
 
-    def gradients(self, number: str, name: str | None) -> dict[str, Any]:
-        """How much each word's loss depends on the state at each word, in the text that a trace is of."""
-        with self._again(number, "no-gradients") as (model, before):
-            with acting(model, before["decode"]["beam"], ()):
-                reading = model.reading(before["text"])
-            return reading.gradients(model.module, name).to_dict()
+    def _check(self, entry: ModelEntry, model: regard.Model, request: TraceRequest) -> None:
+        """Refuse a text that is too long to draw, or whose recording would be too large."""
+        if self.model_store.tokenizer_path(entry) is None:
+            tokens = input_length(model, request.text)
+        else:
+            tokens = len(self.model_store.encode(entry, request.text).ids)
+        if tokens > MAX_TOKENS:
+            message = f"the text has {tokens:,} tokens; the limit is {MAX_TOKENS}"
+            raise ApiError(413, "too-long", message, "shorten it")
+        gigabytes = memory_estimate(entry.recipe, tokens, 1 if entry.task in SINGLE_PASS_TASKS else request.beam)
+        if gigabytes > MAX_GIGABYTES:
+            need = f"recording {tokens} tokens in this model would take about {gigabytes:.1f} GB"
+            message = f"{need}; the limit is {MAX_GIGABYTES:g} GB"
+            raise ApiError(413, "too-much", message, "shorten the text, or choose a smaller beam")
 
-    def saliency(self, number: str) -> Saliency:
-        """What the answer hung on, of the text that a trace is of."""
-        with self._again(number, "no-saliency") as (model, before):
-            return model.saliency(before["text"])
+    def _run_and_store(
+        self, entry: ModelEntry, model: regard.Model, request: TraceRequest, trace_id: str | None = None
+    ) -> StoredTrace:
+        """Run one pass and store its trace."""
+        started = time.perf_counter()
+        try:
+            recording, answer = run_traced(model, request)
+        except RegardError as error:
+            raise ApiError(422, "not-answered", str(error), "try another text or another model") from None
+        condensed = recording.condense()
+        header = {
+            "model": {"id": entry.id, "name": entry.name, "step": model.step, **model_size(model)},
+            "kind": model.recipe.kind(),
+            "text": request.text,
+            "answer": answer,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seconds": round(time.perf_counter() - started, 4),
+            "decode": {"beam": request.beam},
+            "supported_changes": interventions.supported_interventions(model, condensed),
+            "fork": fork_summary(request, condensed),
+        }
+        return self.trace_store.put(condensed, header | condensed.header(recording), trace_id)
+
+    def fork(self, trace_id: str, change: Intervention) -> StoredTrace:
+        """Trace the same text and model with one intervention more."""
+        trace = self.trace_store.get(trace_id)
+        header, change = trace.header, validate_intervention(trace, change)
+        fork = header.get("fork")
+        earlier = (interventions.parse_intervention(table) for table in (fork["changes"] if fork else ()))
+        changes = (*earlier, change)
+        if len(changes) > MAX_CHANGES:
+            raise ApiError(
+                422, "bad-request", f"a trace has at most {MAX_CHANGES} changes", "start from the base trace"
+            )
+        base = self.trace_store.get(fork["base"]) if fork else trace
+        return self.trace(TraceRequest(header["model"]["id"], header["text"], header["decode"]["beam"], changes, base))
+
+    def gradients(self, trace_id: str, name: str | None) -> dict[str, Any]:
+        """Gradient norms of each token's loss with respect to the states at each token, for the text of a trace."""
+        with self._model_of_trace(trace_id, "no-gradients") as (model, header):
+            with apply_interventions(model, header["decode"]["beam"], ()):
+                teacher_forced = model.teacher_forced(header["text"])
+            return teacher_forced.gradients(model.module, name).to_dict()
+
+    def saliency(self, trace_id: str) -> Saliency:
+        """Saliency of the answer to the text of a trace."""
+        with self._model_of_trace(trace_id, "no-saliency") as (model, header):
+            return model.saliency(header["text"])
 
     @contextmanager
-    def _again(self, number: str, code: str) -> Iterator[tuple[regard.Model, Mapping[str, Any]]]:
-        """The model that a trace is of, as it was, for whatever else somebody wants to know of the same text."""
-        before = self.shelf.get(number).header
-        if before.get("fork"):
-            raise Refusal(422, code, "something was changed in this trace", "go back to the model as it is")
-        entry = self.library.entry(before["model"]["id"])
+    def _model_of_trace(self, trace_id: str, code: str) -> Iterator[tuple[regard.Model, Mapping[str, Any]]]:
+        """The model of an unchanged trace, with the same weights, and the header."""
+        header = self.trace_store.get(trace_id).header
+        if header.get("fork"):
+            raise ApiError(422, code, "this trace has changes", "go back to the unchanged model")
+        entry = self.model_store.entry(header["model"]["id"])
         with self._one_at_a_time():
-            model = self.library.open(entry)
-            if before["model"].get("step") != model.step:
-                raise Refusal(
-                    409, "trained-on", "the model was trained on since this trace was made", "press Run again"
-                )
+            model = self.model_store.open(entry)
+            if header["model"].get("step") != model.step:
+                message = "the model was trained further after this trace was recorded"
+                raise ApiError(409, "trained-on", message, "press Run again")
             try:
-                yield model, before
+                yield model, header
             except RegardError as error:
-                raise Refusal(422, code, str(error), "choose other states or another model") from None
+                raise ApiError(422, code, str(error), "choose other states or another model") from None
 
     def close(self) -> None:
-        """Stop what is still going on."""
+        """Stop the training of the example."""
         self.example.close()
 
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:
         if not self._waiting.acquire(blocking=False):
-            raise Refusal(503, "busy", f"{WAITING} requests are waiting for a model already", "try again in a moment")
+            raise ApiError(
+                503, "busy", f"{MAX_WAITING} requests are already waiting for a model", "try again in a moment"
+            )
         try:
-            with self._turn:
+            with self._model_lock:
                 yield
         finally:
             self._waiting.release()
 
-    def _show_example(self) -> None:
-        entry = self.library.entries()[-1]
-        self.trace(Wish(entry.id, example.TEXT, 4), EXAMPLE)
+    def _trace_example(self) -> None:
+        entry = self.model_store.entries()[-1]
+        self.trace(TraceRequest(entry.id, example.TEXT, 4), EXAMPLE_ID)
 
 
-def appetite(recipe: Mapping[str, Any], tokens: int, beam: int | None) -> float:
-    """About how many gigabytes a recording takes: heads show all their keys and values at every step.
-
-    >>> appetite({"model": {"heads": 8, "width": 512, "layers": 6}, "decode": {"beam": 4}}, 60, None)
-    0.7077888
-    """
+def memory_estimate(recipe: Mapping[str, Any], tokens: int, beam: int | None) -> float:
+    """Estimated size of a recording in GB: heads tap all their keys and values at every step."""
     model, task, decode = (recipe.get(name, {}) for name in ("model", "task", "decode"))
     if "heads" not in model:
         return 0.0
-    places = tokens + int(task.get("length") or 0)
+    positions = tokens + int(task.get("length") or 0)
     rows = beam or decode.get("beam", 4)
-    return 16 * places**2 * rows * model.get("width", 512) * model.get("layers", 6) / 1e9
+    return 16 * positions**2 * rows * model.get("width", 512) * model.get("layers", 6) / 1e9
 
 
-def sized(model: regard.Model) -> dict[str, int]:
-    """How many numbers a model has learnt, and the bytes that they take."""
+def model_size(model: regard.Model) -> dict[str, int]:
+    """Number of parameters, and their size in bytes."""
     weights = list(model.module.parameters())
     counts = {"parameters": sum(weight.numel() for weight in weights)}
     return counts | {"bytes": sum(weight.numel() * weight.element_size() for weight in weights)}
 
 
-def passed(model: regard.Model, wish: Wish) -> tuple[Recording, str]:
-    """What a model does with a text, as somebody wants to see it, and its answer."""
-    with acting(model, wish.beam, wish.changes):
-        with model.record(replacing(wish.changes)) as recording:
-            answer = model.answer(wish.text)
-        if any(isinstance(change, NoMask) for change in wish.changes):
-            recording = reread(model, wish.text, recording, replacing(wish.changes))
-    said, wanted = [int(i) for record in recording.find(ANSWER)[:1] for i in record.data[0]], last_said(wish.changes)
-    if wanted is not None and said[wanted.step : wanted.step + 1] != [wanted.id]:  # such as <EOS> before the shortest
-        told = f"{wanted.shown!r} cannot be said there: the rules of the search forbid it"
-        raise Refusal(422, "not-said", told, "choose another word")
+def run_traced(model: regard.Model, request: TraceRequest) -> tuple[Recording, str]:
+    """Recording and answer of one pass."""
+    with apply_interventions(model, request.beam, request.changes):
+        with model.record(replacements(request.changes)) as recording:
+            answer = model.predict_text(request.text)
+        if any(isinstance(change, RemoveCausalMask) for change in request.changes):
+            recording = run_unmasked(model, request.text, recording, replacements(request.changes))
+    ids = [int(i) for record in recording.find(ANSWER)[:1] for i in record.data[0]]
+    forced = last_forced_token(request.changes)
+    if forced is not None and ids[forced.step : forced.step + 1] != [forced.id]:  # such as <EOS> before min_length
+        message = f"{forced.label!r} is not possible at this step: the decoding settings forbid it"
+        raise ApiError(422, "not-possible", message, "choose another word")
     return recording, answer
 
 
-def forked(wish: Wish, kept: Recording) -> dict[str, Any] | None:
-    """What a trace was forked from, what was changed, and what moved; None: nothing was changed."""
-    if wish.of is None:
+def fork_summary(request: TraceRequest, condensed: Recording) -> dict[str, Any] | None:
+    """Base trace, interventions and differences of a changed trace; None for an unchanged one."""
+    if request.base is None:
         return None
-    before = wish.of.header
+    header = request.base.header
     return {
-        "of": before["id"],
-        "answer": before["answer"],
-        "log": sum(step["log"] for step in before["steps"]) if before["steps"] else None,
-        "changes": [config.plain(change) for change in wish.changes],
-        **moved(wish.of.recording, kept),
+        "base": header["id"],
+        "answer": header["answer"],
+        "log_prob": sum(step["log_prob"] for step in header["steps"]) if header["steps"] else None,
+        "changes": [config.plain(change) for change in request.changes],
+        **trace_difference(request.base.recording, condensed),
     }
 
 
-def checked_change(kept: Kept, change: Change) -> Change:
-    """A change that this trace can have, with all that is needed to make it."""
-    header = kept.header
+def validate_intervention(trace: StoredTrace, change: Intervention) -> Intervention:
+    """Check an intervention on a trace; a forced token gets its label and prefix."""
+    header = trace.header
     match change:
-        case HeadOff() | RowWritten():
-            record = tensor_of(kept.recording, change.tensor)
+        case AblateHead() | SetAttentionRow():
+            record = find_tensor(trace.recording, change.tensor)
             if not change.tensor.endswith("weights") or record.axes != interventions.WEIGHTS:
-                raise Refusal(422, "bad-request", f"{change.tensor[:80]} has no heads", "choose attention weights")
+                raise ApiError(422, "bad-request", f"{change.tensor[:80]} has no heads", "choose attention weights")
             heads, queries, keys = record.data.shape[1:]
-            _within("head", change.head, heads)
-            if isinstance(change, RowWritten):
-                _within("query", change.query, queries)
-                scores = kept.recording.find(f"{change.tensor.removesuffix('weights')}scores")
+            _check_index("head", change.head, heads)
+            if isinstance(change, SetAttentionRow):
+                _check_index("query", change.query, queries)
+                scores = trace.recording.find(f"{change.tensor.removesuffix('weights')}scores")
                 interventions.check_row(change, keys, scores[0].data[0, change.head, change.query] if scores else None)
-        case TokenSaid():
-            _within("step", change.step, len(header["steps"]))
+        case ForceToken():
+            _check_index("step", change.step, len(header["steps"]))
             step = header["steps"][change.step]
-            word = next((w for w in (step["chosen"], *step["best"]) if w["id"] == change.id), None)
-            if word is None:
-                told = f"id: expected one of the {len(step['best'])} best of this step, got {change.id}"
-                raise Refusal(422, "bad-request", told, "choose one of the list")
-            before = tuple(said["chosen"]["id"] for said in header["steps"][: change.step])
-            return replace(change, shown=word["shown"], before=before)
-        case NoPositions() | NoMask() if change.kind not in header.get("can", ()):
-            what = "positions" if isinstance(change, NoPositions) else "mask"
-            raise Refusal(422, "bad-request", f"this model has no {what}", "choose another change")
+            token = next((t for t in (step["chosen"], *step["best"]) if t["id"] == change.id), None)
+            if token is None:
+                message = f"id: expected one of the {len(step['best'])} best tokens of this step, got {change.id}"
+                raise ApiError(422, "bad-request", message, "choose one of the list")
+            prefix = tuple(earlier["chosen"]["id"] for earlier in header["steps"][: change.step])
+            return replace(change, label=token["label"], prefix=prefix)
+        case RemovePositions() | RemoveCausalMask() if change.kind not in header.get("supported_changes", ()):
+            part = "position encodings" if isinstance(change, RemovePositions) else "causal mask"
+            raise ApiError(422, "bad-request", f"this model has no {part}", "choose another change")
     return change
 
 
-def _within(name: str, value: int, size: int) -> None:
+def _check_index(name: str, value: int, size: int) -> None:
     if not 0 <= value < size:
-        raise Refusal(422, "bad-request", f"{name}: there are 0 to {size - 1}, got {value}", "choose one of them")
+        raise ApiError(422, "bad-request", f"{name}: expected 0 to {size - 1}, got {value}", "choose one of them")

@@ -1,4 +1,4 @@
-"""What moved between two traces of the same text: of each tensor how far, as long as both stand at the same words."""
+"""Differences between two traces of the same text: per tensor, as far as both stand at the same tokens."""
 
 from __future__ import annotations
 
@@ -10,22 +10,16 @@ from torch import Tensor
 from regard.look import Recording
 from regard.trace import Record
 
-LISTED = 12
-"""tensors that are told, those that moved most"""
-STILL = 1e-7
-"""a change that is smaller is rounding"""
+MAX_LISTED = 12
+"""number of tensors that are listed"""
+MIN_DIFFERENCE = 1e-7
+"""a smaller difference is rounding"""
 
 
-def moved(before: Recording, after: Recording) -> dict[str, Any]:
-    """The tensors that moved most, and how many were compared: mean and largest change, and the mean's share of the
-    tensor's own mean size.
+def trace_difference(before: Recording, after: Recording) -> dict[str, Any]:
+    """The tensors with the largest relative differences, and the number of tensors compared.
 
-    >>> import torch
-    >>> from regard.trace import Trace
-    >>> one, two = (Recording(Trace(records=[Record("w", ("batch", "key"), torch.tensor([[1.0, x]]), {}, {})]))
-    ...             for x in (1.0, 2.0))
-    >>> moved(one, two)
-    {'moved': [{'name': 'w', 'mean': 0.5, 'most': 1.0, 'share': 0.5}], 'compared': 1}
+    Per tensor: mean and maximum of the absolute difference, and the mean relative to the tensor's mean absolute value.
     """
     old = {record.name: record for record in before.records}
     found: list[dict[str, Any]] = []
@@ -37,35 +31,29 @@ def moved(before: Recording, after: Recording) -> dict[str, Any]:
         if parts is None:
             continue
         compared += 1
-        was, now = parts
-        change = (now - was).abs().nan_to_num()
-        if float(change.max()) > STILL:
-            mean, size = float(change.mean()), float(was.abs().nanmean())
-            told = {"name": record.name, "mean": mean, "most": float(change.max()), "share": mean / max(size, 1e-12)}
-            found.append(told)
-    return {"moved": sorted(found, key=lambda row: -row["share"])[:LISTED], "compared": compared}
+        old_data, new_data = parts
+        change = (new_data - old_data).abs().nan_to_num()
+        largest = float(change.max())
+        if largest > MIN_DIFFERENCE:
+            mean, size = float(change.mean()), float(old_data.abs().nanmean())
+            found.append({"name": record.name, "mean": mean, "max": largest, "relative": mean / max(size, 1e-12)})
+    return {"differences": sorted(found, key=lambda row: -row["relative"])[:MAX_LISTED], "compared": compared}
 
 
 def overlap(before: Record, after: Record) -> tuple[Tensor, Tensor] | None:
-    """Both tensors where they stand at the same words from the first on; None if they have nothing in common.
-
-    >>> import torch
-    >>> was, now = (Record("w", ("batch", "key"), torch.ones(1, 2), {"key": [["je", w]]}, {}) for w in ("suis", "vais"))
-    >>> overlap(was, now)[0].shape
-    torch.Size([1])
-    """
+    """The leading parts of two tensors that stand at the same tokens; None if there is none."""
     if before.axes != after.axes:
         return None
-    was, now = before.data[0].double(), after.data[0].double()
-    for place, axis in enumerate(after.axes[1:]):
-        size = min(was.shape[place], now.shape[place])
+    old_data, new_data = before.data[0].double(), after.data[0].double()
+    for dim, axis in enumerate(after.axes[1:]):
+        size = min(old_data.shape[dim], new_data.shape[dim])
         labels = [label for label in (r.labels.get(axis) for r in (before, after)) if isinstance(label, list)]
         if len(labels) == 2:
             pairs = zip(labels[0][0], labels[1][0], strict=False)
             same = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
-            # what stands at a word that is said was computed before it was said
-            size = min(size, same + (labels[1] is after.scene.get("target")))
-        elif was.shape[place] != now.shape[place]:
+            # the values at a generated token were computed before it was generated
+            size = min(size, same + (labels[1] is after.context.get("target")))
+        elif old_data.shape[dim] != new_data.shape[dim]:
             return None
-        was, now = was.narrow(place, 0, size), now.narrow(place, 0, size)
-    return (was, now) if now.numel() else None
+        old_data, new_data = old_data.narrow(dim, 0, size), new_data.narrow(dim, 0, size)
+    return (old_data, new_data) if new_data.numel() else None

@@ -1,6 +1,6 @@
-"""An answer that is read again at once, as in training, with no mask: each of its words sees those after it.
+"""Teacher-forced pass over an answer without the causal mask: each token also attends to later ones.
 
-While an answer is said word by word there is nothing later to see, so a mask that is taken away shows only here.
+During generation there are no later tokens, so removing the mask has an effect only in such a pass.
 """
 
 from __future__ import annotations
@@ -10,40 +10,44 @@ from torch import Tensor
 
 import regard
 from regard.look import Recording
-from regard.look.decoding_path import ANSWER, passes, plain, trimmed
+from regard.look.decoding_path import ANSWER, passes, strip_padding, to_list
 from regard.sequence import Tokens
-from regard.studio.errors import Refusal
-from regard.studio.interventions import Replacing, masks, unmasked
-from regard.trace import Record, scene, tap
+from regard.studio.errors import ApiError
+from regard.studio.interventions import Replacements, masked_weights, unmasked_weights
+from regard.trace import Record, tap, trace_context
 
 
 @torch.no_grad()
-def reread(model: regard.Model, text: str, first: Recording, replacing: Replacing) -> Recording:
-    """What happens when the answer of a pass is read at once without a mask, as if it had been said that way."""
-    found = next((one for one in passes("logits", first.records) if one.decoded), None)
-    answer = next((record for record in first.records if record.name == ANSWER), None)
-    names = masks(first.condensed())
-    if found is None or answer is None or not names:
-        raise Refusal(422, "bad-request", "this model has no mask", "choose another change")
-    steps = found.path(found.sources[0])
-    prompt = trimmed(plain(steps[0][0].scene["target"][0]))
-    said = plain(answer.data[0])[: len(steps)]  # a text that is written in windows is longer than the first
-    target = Tokens.of([[*prompt, *said[:-1]]])
-    source, ready = model.reading(text).source, model.ready
-    words: list[list[str]] = next((r.scene["source"] for r in first.records if len(r.scene.get("source", ()))), [])
-    with model.record({**replacing, **unmasked(names)}) as again, scene(source=words, target=target.data):
-        features_1TD = ready(source, target)
-        logits_TV = ready.readout(features_1TD[:, len(prompt) - 1 :])[0]
-        _say(ready, logits_TV, prompt, said, answer)
-    return again
+def run_unmasked(model: regard.Model, text: str, generated: Recording, replacements: Replacements) -> Recording:
+    """Recording of an unmasked pass over the answer of the recording `generated`, in the form of a decoding pass."""
+    decoding = next((one for one in passes("logits", generated.records) if one.is_decoding), None)
+    answer = next((record for record in generated.records if record.name == ANSWER), None)
+    names = masked_weights(generated.condense())
+    if decoding is None or answer is None or not names:
+        raise ApiError(422, "bad-request", "this model has no causal mask", "choose another change")
+    steps = decoding.path(decoding.sources[0])
+    prompt = strip_padding(to_list(steps[0][0].context["target"][0]))
+    ids = to_list(answer.data[0])[: len(steps)]  # a text generated in several windows is longer than the first
+    target = Tokens.pad([[*prompt, *ids[:-1]]])
+    source, module = model.teacher_forced(text).source, model.inference_module
+    records = generated.records
+    words: list[list[str]] = next((r.context["source"] for r in records if len(r.context.get("source", ()))), [])
+    with (
+        model.record({**replacements, **unmasked_weights(names)}) as recording,
+        trace_context(source=words, target=target.data),
+    ):
+        features_1TD = module(source, target)
+        logits_TV = module.readout(features_1TD[:, len(prompt) - 1 :])[0]
+        _tap_steps(module, logits_TV, prompt, ids, answer)
+    return recording
 
 
-def _say(ready: torch.nn.Module, logits_TV: Tensor, prompt: list[int], said: list[int], answer: Record) -> None:
-    """Show the logits and the answer as a search shows them, one step after the other."""
+def _tap_steps(module: torch.nn.Module, logits_TV: Tensor, prompt: list[int], ids: list[int], answer: Record) -> None:
+    """Tap the logits and the answer step by step, as a search does."""
     for step, logits_V in enumerate(logits_TV):
-        before = torch.tensor([said[:step] if step else prompt])
-        with scene(step=step, sources=torch.zeros(1, dtype=torch.long), target=before):
-            tap(ready, "logits", logits_V[None], "batch vocabulary")
-    spelt = answer.labels.get("position")
-    with scene(target=spelt, sources=torch.zeros(1, dtype=torch.long)):
-        tap(ready, ANSWER, answer.data[:1], "batch position:target")
+        before = torch.tensor([ids[:step] if step else prompt])
+        with trace_context(step=step, sources=torch.zeros(1, dtype=torch.long), target=before):
+            tap(module, "logits", logits_V[None], "batch vocabulary")
+    tokens = answer.labels.get("position")
+    with trace_context(target=tokens, sources=torch.zeros(1, dtype=torch.long)):
+        tap(module, ANSWER, answer.data[:1], "batch position:target")

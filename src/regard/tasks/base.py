@@ -1,24 +1,26 @@
-"""The contract of a job: to translate, to generate, to classify, so that one Run and one command line do them all.
+"""Contract of a task (translate, generate, classify, ...): what Run and the command line need from each of them.
 
-How to add a job, in one file beside this one (docs/add-a-job.md is a whole example):
+To add a task, write a folder beside this file (docs/add-a-task.md builds a whole example):
 
-1. A recipe: a frozen dataclass that is a `Recipe`. Its fields are the sections of the TOML file, and only those that
-   the job needs: model, task, train and seed always; data, text, filter, decode where they mean something. A section
-   that a job does not have is an unknown setting. `task` is a config with `kind: Literal["..."] = "..."`, the name of
-   the job. Each field has its documentation under it; `__post_init__` ends with `self.check()`.
-2. The abstract methods of `Recipe`: how data is prepared, what is trained on it and tried (`parts`), how a checkpoint
-   becomes a model (`open`), and some sentences for people.
-3. A model that is used: a `Model` with a method of the job's own (`translate`, `generate`, ...), with `answer` for
-   whoever has a text and does not care, and with `evaluate` for `regard eval`.
-4. One name more in the union in jobs/__init__.py, and a verb in cli/ that opens its run by `choosing.load_for`.
+1. A recipe: a frozen dataclass derived from `Recipe`. Its fields are the sections of the TOML file, and only those that
+   the task needs: model, task, train and seed always; data, text, filter, decode where they apply. A section that a
+   task does not have is an unknown setting. `task` is a config with `kind: Literal["..."] = "..."`, the task's name.
+   Each field has its documentation under it; `__post_init__` ends with `self.check()`.
+2. The abstract methods of `Recipe`: preparation of the data, what is trained and validated (`training_parts`), loading
+   a checkpoint (`load_model`), and a few summaries.
+3. A `Model` with a method of its own (`translate`, `generate`, ...), `predict_text` for callers that handle any task,
+   and `evaluate` for `regard eval`.
+4. One more name in the union in tasks/__init__.py, and a command in cli/ that loads its run by `loading.load_model_as`.
 
-Training, resuming, validation, cards, dry runs, averages, `regard new`, `config`, `data`, `eval`, `runs` and `record`
-follow from these.
+Training, resuming, validation, model cards, dry runs, averaging, `regard new`, `config`, `data`, `eval`, `runs` and
+`record` need nothing more.
 """
 
 from __future__ import annotations
 
 import difflib
+import importlib
+import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,87 +29,84 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar, get_args, get_type_hints
 
+import torch
 from torch import Tensor, nn
 
 from regard import config
-from regard.distributed import World
-from regard.errors import ConfigError
-from regard.look import Reading, Recording, Saliency
-from regard.metrics import Parts, Score
+from regard.distributed import ProcessGroup
+from regard.errors import ConfigError, at_line
+from regard.look import Recording, Saliency, TeacherForcedPass
+from regard.metrics import Score, UnitSums
 from regard.models import PRESETS, ModelConfig
 from regard.models.base import parameters
-from regard.nn.inference import prepare
-from regard.objective import Feed, Objective, Tell
+from regard.nn.inference import optimize_for_inference
+from regard.objective import Loader, Objective
+from regard.progress import DownloadProgress, Progress
+from regard.sequence import Tokens
+from regard.text.tokenizer import Tokenizer, check_characters
 from regard.trace import record as tracing
+from regard.trace import tap, trace_context
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
 from regard.train.trainer import Validate
 from regard.train.weights import load_weights
 
 M = TypeVar("M", bound=nn.Module)
-Fetching = Callable[[int, int], None]
-"""Told while a file is fetched: bytes so far, bytes in all."""
 
 
 class Preparation(Protocol):
-    """Raw data in, files that training reads out.
-
-    >>> recipe = Recipe.read(None, ["data.kind=phrases", "text.size=500", "model.preset=transformer-tiny"])
-    >>> preparation: Preparation = recipe.preparation()
-    >>> preparation.identity()["text"]["size"]
-    500
-    """
+    """Turns raw data into the files that training reads: tokenizers and shards."""
 
     def identity(self) -> Mapping[str, Any]:
-        """The settings that what is prepared depends on, as plain JSON: other settings, other files."""
+        """Settings that the prepared files depend on, as plain JSON; if they change, the data is prepared again."""
 
-    def run(self, folder: Path, tell: Tell) -> Mapping[str, Mapping[str, int]]:
-        """Write everything into `folder`; of each split, how many were read and dropped why."""
+    def run(self, folder: Path, progress: Progress) -> Mapping[str, Mapping[str, int]]:
+        """Write all files into `folder`; returns the counts of each split (read, dropped by reason)."""
 
 
 @dataclass(frozen=True)
-class Starter:
-    """Where a new recipe leaves the defaults, and what its writer is told.
-
-    >>> Starter("a to b", {"model": "transformer"}, {"train.epochs": 20.0}).later
-    ()
-    """
+class RecipeTemplate:
+    """Contents of the recipe that `regard new` writes, as far as they differ from the defaults."""
 
     title: str
     """the first line of the file"""
     kinds: Mapping[str, str]
-    """of each section that has kinds, the one that is written out"""
-    given: Mapping[str, Any]
-    """settings that are not left at their default, such as {"model.width": 256}"""
-    later: Sequence[str] = ()
-    """of the given ones, those that stay commented out until somebody needs them"""
+    """the kind of each section that has kinds, such as {"model": "transformer"}"""
+    settings: Mapping[str, Any]
+    """settings that differ from their default, such as {"model.width": 256}"""
+    commented_out: Sequence[str] = ()
+    """which of these settings are written as comments"""
     hints: Sequence[str] = ()
-    """lines that say where the data goes"""
+    """lines that say where the data files go"""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What `regard eval` is asked to score a model on.
-
-    >>> Asked(split="test").files
-    ()
-    """
+class EvalRequest:
+    """Request of `regard eval`: the data to score a model on."""
 
     files: Sequence[Path] = ()
-    """files of the user's own; as many as the job reads side by side"""
+    """the user's files; translate takes two (source and reference), the other tasks one"""
     split: str | None = None
-    """or a split of the recipe's data; neither: the job's choice, test if there is one"""
+    """or a split of the recipe's data; if neither is given, test if there is one, else valid"""
     beam: int | None = None
-    """hypotheses kept; a job that does not search refuses it"""
+    """beam size; refused by tasks without beam search"""
+
+    def one_file(self) -> Path | None:
+        """The file to score, for tasks that take one file and have no beam search; None: a split is scored."""
+        if self.beam is not None:
+            raise ConfigError("--beam: this task does not use beam search; leave --beam out")
+        if len(self.files) > 1:
+            raise ConfigError(f"--data: expected one file, got {len(self.files)}")
+        return self.files[0] if self.files else None
+
+    def choose_split(self, splits: Sequence[str]) -> str:
+        """The requested split; by default test if there is one, else valid."""
+        return self.split or ("test" if "test" in splits else "valid")
 
 
 @dataclass(frozen=True)
-class Answer:
-    """One thing that was asked in an evaluation, what the model said, and what it should have said.
-
-    >>> Answer("je suis", "I am", "I am").output
-    'I am'
-    """
+class ScoredExample:
+    """One example of an evaluation: the input, the model's output, and the reference."""
 
     source: str
     output: str
@@ -116,47 +115,42 @@ class Answer:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What `regard eval` found.
-
-    >>> Evaluation("test", [Score("bleu", 27.3, 26.4, 28.2, "nrefs:1", n=1000)]).data
-    'test'
-    """
+    """Result of `regard eval`."""
 
     data: str
-    """the name of what was scored: a split, or files"""
+    """name of the scored data: a split, or files"""
     scores: Sequence[Score]
-    answers: Sequence[Answer] = ()
-    """one a sentence, where sentences are what is scored: for paired tests and scores by length"""
+    examples: Sequence[ScoredExample] = ()
+    """one per sentence where sentences are scored: for paired tests and scores by length"""
     seconds: float | None = None
-    """how long the answers took; None: there are none, or they were not timed"""
-    told: Sequence[str] = ()
-    """what else was found, in lines for people: a confusion matrix, scores by tag or by column"""
+    """time that decoding took; None: nothing was decoded, or it was not timed"""
+    summary_lines: Sequence[str] = ()
+    """further results as text: a confusion matrix, scores by tag or by column"""
     detail: Mapping[str, Any] = field(default_factory=dict)
     """the same as plain JSON"""
     unit: str = "sentences"
-    """what was scored, so many of them"""
-    parts: Parts = ()
-    """of each of them, in the order of the data, what its part of the first score is: for paired tests"""
+    """the scored unit: sentences, windows, questions ..."""
+    per_unit: UnitSums = ()
+    """contribution of each unit to the first score, in the order of the data: for paired tests"""
 
 
 class Recipe(ABC):
-    """Everything that decides what a run learns: the sections of a TOML file, by the job that its task.kind names.
+    """Everything that decides what a run learns: the sections of a TOML file; its task.kind chooses the subclass.
 
     >>> Recipe.read(None, ["data.kind=phrases", "model.preset=transformer-tiny"]).model.width
     128
     """
 
-    jobs: ClassVar[tuple[type[Recipe], ...]] = ()
-    """what `read` chooses from; the union in jobs/__init__.py"""
     verb: ClassVar[str]
-    """how a model of this job is used: regard VERB RUN"""
+    """the command that uses a model of this task: regard VERB RUN"""
     metrics: ClassVar[tuple[str, ...]]
-    """what validation measures, and train.select may name"""
+    """metrics of validation; train.best_metric is one of them"""
     scores: ClassVar[tuple[str, ...]]
-    """what `regard eval` measures, and --min may name"""
-    kept: ClassVar[tuple[str, ...]] = ("tokenizer*.json",)
-    """of what preparation writes, the files that a model needs for ever: they move to the run's root"""
+    """scores of `regard eval`; --min names one of them"""
+    artifacts: ClassVar[tuple[str, ...]] = ("tokenizer*.json",)
+    """prepared files that the trained model needs, as patterns: they move to the run's folder"""
 
+    data: Any
     model: Any
     task: Any
     train: TrainConfig
@@ -164,175 +158,163 @@ class Recipe(ABC):
 
     @classmethod
     def kind(cls) -> str:
-        """The job's name, as task.kind gives it."""
+        """The task's name, the value of task.kind."""
         return str(get_args(get_type_hints(get_type_hints(cls)["task"])["kind"])[0])
+
+    @staticmethod
+    def classes() -> tuple[type[Recipe], ...]:
+        """The recipe classes of all tasks, as listed in tasks/__init__.py."""
+        found: tuple[type[Recipe], ...] = importlib.import_module("regard.tasks").RECIPES
+        return found
 
     @classmethod
     def read(cls, path: Path | None, settings: Sequence[str] = ()) -> Self:
-        """A recipe from a TOML file with settings on top; defaults < preset < file < settings."""
+        """Read a TOML file and apply `settings`; precedence: defaults < preset < file < settings."""
         table = config.override(without_budget(config.read(path), settings) if path else {}, settings)
         if "data" in table:
-            table["data"] = expanded(table["data"])
+            table["data"] = expand_paths(table["data"])
         try:
             return cls.parse(table)
         except config.UnknownSetting as error:
             given = [setting.partition("=")[0].strip() for setting in settings]
             here = any(f"{key}.".startswith(f"{error.key}.") for key in given)
-            raise ConfigError(error.told("given on the command line" if here else f"in {path}")) from None
+            raise ConfigError(error.message("given on the command line" if here else f"in {path}")) from None
 
     @classmethod
     def parse(cls, table: config.Table) -> Self:
-        """A recipe from tables: of the job that task.kind names, with its model's preset filled in."""
-        return config.parse(cls.named(table), {**table, "model": with_preset(table.get("model", {}))})
+        """A recipe from tables; task.kind chooses the class, and model.preset is expanded."""
+        return config.parse(cls.class_for(table), {**table, "model": with_preset(table.get("model", {}))})
 
     @classmethod
-    def named(cls, table: config.Table) -> type[Self]:
-        """The job that a table's task.kind names; the first one if it names none."""
-        jobs = {job.kind(): job for job in cls.jobs if issubclass(job, cls)}
+    def class_for(cls, table: config.Table) -> type[Self]:
+        """The recipe class that a table's task.kind names; the first of the list if it names none."""
+        tasks = {recipe.kind(): recipe for recipe in cls.classes() if issubclass(recipe, cls)}
         task = table.get("task", {})
-        name = task.get("kind", next(iter(jobs))) if isinstance(task, dict) else None
-        if name not in jobs:
-            close = difflib.get_close_matches(str(name), jobs, n=1)
+        name = task.get("kind", next(iter(tasks))) if isinstance(task, dict) else None
+        if name not in tasks:
+            close = difflib.get_close_matches(str(name), tasks, n=1)
             guess = f"; did you mean {close[0]}?" if close else ""
-            raise ConfigError(f"task.kind: expected one of {', '.join(jobs)}, got {name!r}{guess}")
-        return jobs[name]
+            raise ConfigError(f"task.kind: expected one of {', '.join(tasks)}, got {name!r}{guess}")
+        return tasks[name]
 
     def check(self) -> None:
-        """What any job's sections must agree on; a job's own __post_init__ checks its own first, then calls this."""
-        if self.train.select not in self.metrics:
-            close = difflib.get_close_matches(self.train.select, self.metrics, n=1)
+        """Checks that all tasks share; a task's __post_init__ makes its own checks first, then calls this."""
+        if self.train.best_metric not in self.metrics:
+            close = difflib.get_close_matches(self.train.best_metric, self.metrics, n=1)
             guess = f"; did you mean {close[0]}?" if close else ""
             names = ", ".join(self.metrics)
-            raise ConfigError(f"train.select: expected one of {names}, got {self.train.select!r}{guess}")
+            raise ConfigError(f"train.best_metric: expected one of {names}, got {self.train.best_metric!r}{guess}")
 
     @abstractmethod
     def preparation(self) -> Preparation:
-        """How raw data becomes what training reads."""
+        """Turns raw data into the files that training reads."""
 
     @abstractmethod
-    def parts(self, run: Path, world: World) -> tuple[Objective, Feed, Validate]:
-        """What learns, what from, and how it is tried; `run` holds the kept files, `run/data` all else."""
+    def training_parts(self, run: Path, group: ProcessGroup) -> tuple[Objective, Loader, Validate]:
+        """Objective, loader and validation of a run: `run` holds the artifacts, `run/data` the prepared data."""
 
     @abstractmethod
-    def open(self, run: Path, saved: Checkpoint, refused: Sequence[str] = ()) -> Model:
-        """The model of a checkpoint, ready to be used; `refused`: why a better or newer one could not be."""
+    def load_model(self, run: Path, saved: Checkpoint, refused: Sequence[str] = ()) -> Model:
+        """The model of a checkpoint; `refused`: why better or newer checkpoints could not be used."""
 
     @classmethod
     @abstractmethod
-    def starter(cls, languages: tuple[str, str] | None) -> Starter:
-        """What `regard new` writes; a job that knows no pair of languages refuses them."""
+    def template(cls, languages: tuple[str, str] | None) -> RecipeTemplate:
+        """The recipe that `regard new` writes; tasks without a pair of languages refuse `languages`."""
 
     @abstractmethod
     def statistics(self, run: Path) -> dict[str, Any]:
-        """What `regard data stats` tells of what is prepared in `run`, as plain JSON."""
+        """Statistics of the prepared data of `run` (`regard data stats`), as plain JSON."""
 
     @abstractmethod
-    def told(self, statistics: Mapping[str, Any]) -> list[str]:
-        """The same for people, in lines."""
+    def format_statistics(self, statistics: Mapping[str, Any]) -> list[str]:
+        """The same as lines of text."""
 
     @abstractmethod
-    def described(self, run: Path) -> str:
-        """The data and the tokens of a prepared run, in less than a line."""
+    def summary(self, run: Path) -> str:
+        """Size of the prepared data and the vocabulary, in part of a line."""
 
-    @abstractmethod
-    def origin(self) -> str:
-        """Where the data is from, and whom to credit: for the model card."""
+    def data_credit(self) -> str:
+        """Origin and license of the data: for the model card."""
+        return str(self.data.credit())
 
-    def fetch(self, progress: Fetching | None = None) -> None:
-        """Bring data that lives in a registry; most data is there already."""
-        return
+    def fetch(self, progress: DownloadProgress | None = None) -> None:
+        """Download the data, if the recipe has a source that is downloaded."""
+        data: Any = getattr(self, "data", None)
+        if hasattr(data, "fetch"):
+            data.fetch(progress)
 
     def usage(self, run: Path) -> str:
-        """The command that uses a model of this job, to be read and changed."""
+        """Example command that uses the trained model."""
         return f'regard {self.verb} {run} "..."'
 
 
 class Model(ABC):
-    """A trained model, ready to be used: `regard.load(path)` makes one, of the kind that its run's job has.
-
-    >>> import regard
-    >>> regard.load("runs/none")
-    Traceback (most recent call last):
-    regard.errors.ModelError: runs/none is not a run: there is no such directory
-    """
+    """A trained model: `regard.load(path)` returns the subclass of the run's task."""
 
     module: Any
     """the network, with its weights"""
     recipe: Recipe
-    """what it was trained by; a job's own model says which job's"""
+    """the recipe it was trained with"""
 
     def __init__(self, module: nn.Module, recipe: Recipe, step: int, refused: Sequence[str] = ()) -> None:
         self.module, self.recipe, self.step = module, recipe, step
-        self.refused = refused  # why a better or newer checkpoint could not be used
-        self.ready: Any = prepare(module)  # the same weights, laid out for use
+        self.refused = refused  # why better or newer checkpoints could not be used
+        self.inference_module: Any = optimize_for_inference(module)  # the same weights, laid out for inference
 
     @abstractmethod
-    def answer(self, text: str) -> str:
-        """What the model makes of one text, as its verb would say it: for whoever looks at it while it works."""
+    def predict_text(self, text: str) -> str:
+        """The output for one text, as the task's command prints it."""
 
-    def observe(self, text: str) -> str:
-        """Do with a text what `regard look` shows, and say what came of it: the answer, unless a job shows another."""
-        return self.answer(text)
+    def run_for_trace(self, text: str) -> str:
+        """Run the forward pass that `regard look` records; returns the output."""
+        return self.predict_text(text)
 
-    def reading(self, text: str) -> Reading:
-        """A text as it would be read in training, with what is wanted after each token: for losses and gradients."""
+    def teacher_forced(self, text: str) -> TeacherForcedPass:
+        """A teacher-forced pass over a text, with the target of each position: for losses and gradients."""
         raise ConfigError(
-            "gradients through time are those of a model that says one word after another, and this one was trained "
-            f"to {self.recipe.kind()}; look at --view saliency or --view states"
+            "gradients through time need a model that predicts one token after another, and this one was trained "
+            f"to {self.recipe.kind()}; use --view saliency or --view states"
         )
 
     def saliency(self, text: str) -> Saliency:
-        """What an answer hung on: for a job that gives one answer for a text, or one for each of its places."""
+        """Gradient x input attribution of an output: for tasks with one output per text or per token."""
         raise ConfigError(
-            f"a model that was trained to {self.recipe.kind()} has no one answer that could hang on words; "
-            "look at its attention, its states or its gradients: --view attention, states or gradients"
+            f"a model that was trained to {self.recipe.kind()} has no single output to attribute to its input; "
+            "use --view attention, states or gradients"
         )
 
-    def initial(self) -> nn.Module:
-        """The network as it was before it learnt anything."""
-        raise ConfigError(f"a model that was trained to {self.recipe.kind()} cannot be had as it began")
+    def untrained_module(self) -> nn.Module:
+        """The network with its initial weights."""
+        raise ConfigError(f"the initial weights of a model that was trained to {self.recipe.kind()} are not available")
 
     @abstractmethod
-    def evaluate(self, asked: Asked, tell: Tell) -> Evaluation:
-        """Scores on data it has not seen; `tell` is told how far it is."""
+    def evaluate(self, request: EvalRequest, progress: Progress) -> Evaluation:
+        """Scores on held-out data."""
 
     @abstractmethod
-    def spell(self) -> Mapping[str, Callable[[int], str]]:
-        """Of each side whose ids are recorded ("source", "target"): id -> token."""
+    def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
+        """For each recorded side ("source", "target"), the function from token id to token."""
 
     @contextmanager
     def record(self, replace: Mapping[str, Callable[[Tensor], Tensor]] | None = None) -> Iterator[Recording]:
-        """Keep all that is seen while the model works inside the block; see `regard.record`."""
-        with tracing(self.ready, replace) as trace:
-            yield Recording(trace, self.spell())
+        """Record all tapped tensors of forward passes inside the block; see `regard.record`."""
+        with tracing(self.inference_module, replace) as trace:
+            yield Recording(trace, self.id_to_token())
 
     def __repr__(self) -> str:
         shape = f"{self.recipe.model.kind}, {parameters(self.module):,} parameters, step {self.step}"
         return f"Model({shape}; {self.recipe.kind()})"
 
 
-def filled(module: M, saved: Checkpoint) -> M:
-    """A module with the weights of a checkpoint, for use and not for training.
-
-    >>> import tempfile
-    >>> from regard.train import checkpoint
-    >>> learnt, fresh = nn.Linear(2, 1), nn.Linear(2, 1)
-    >>> with tempfile.TemporaryDirectory() as run:
-    ...     path = checkpoint.save(Path(run), 800, {"model": learnt.state_dict()}, {})
-    ...     used = filled(fresh, checkpoint.read(path))
-    >>> bool((used.weight == learnt.weight).all()), used.weight.requires_grad
-    (True, False)
-    """
+def with_weights(module: M, saved: Checkpoint) -> M:
+    """Load the weights of a checkpoint into a module and prepare it for inference (eval mode, no gradients)."""
     load_weights(module, saved.tensors("model"), str(saved.path))
     return module.eval().requires_grad_(False)
 
 
 def with_preset(model: Any) -> Any:
-    """A model's table with its preset, if it names one, under what else it says.
-
-    >>> with_preset({"preset": "transformer-tiny", "layers": 2})["layers"]
-    2
-    """
+    """A model section with its preset expanded; other settings of the section override the preset's."""
     if not isinstance(model, dict) or "preset" not in model:
         return model
     name = model["preset"]
@@ -346,41 +328,66 @@ def with_preset(model: Any) -> Any:
     return {**shape, **rest}
 
 
-def check_reach(model: ModelConfig, tokens: int) -> None:
-    """Refuse texts of more tokens than a model has places for, before any work.
-
-    >>> from regard.models.transformer import TransformerConfig
-    >>> check_reach(TransformerConfig(positions="learned", longest=64), 256)
-    Traceback (most recent call last):
-    regard.errors.ConfigError: filter.tokens = 256 lets texts of 257 places through, the end included, and ...
-    """
-    reach = model.reach
-    if reach is not None and reach < tokens + 1:
+def check_max_positions(model: ModelConfig, tokens: int) -> None:
+    """Refuse a filter that lets through longer texts than the model has learned positions for."""
+    most = model.position_limit
+    if most is not None and most < tokens + 1:
         raise ConfigError(
-            f"filter.tokens = {tokens} lets texts of {tokens + 1} places through, the end included, and "
-            f"model.longest = {reach} has learned positions for fewer; use filter.tokens = {reach - 1} or a larger "
-            "model.longest"
+            f"filter.max_tokens = {tokens} lets through texts of {tokens + 1} positions, <EOS> included, but "
+            f"model.max_positions = {most} has learned positions for fewer; use filter.max_tokens = {most - 1} or a "
+            "larger model.max_positions"
         )
 
 
-def expanded(value: Any) -> Any:
-    """Tables whose texts may hold ~ and $VARIABLES, filled in.
-
-    >>> expanded({"train": ["$NO_SUCH_VARIABLE/a"]})
-    {'train': ['$NO_SUCH_VARIABLE/a']}
-    """
+def expand_paths(value: Any) -> Any:
+    """Expand ~ and $VARIABLES in all strings of a table."""
     if isinstance(value, dict):
-        return {key: expanded(item) for key, item in value.items()}
+        return {key: expand_paths(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [expanded(item) for item in value]
+        return [expand_paths(item) for item in value]
     return os.path.expanduser(os.path.expandvars(value)) if isinstance(value, str) else value  # noqa: PTH111
 
 
 def without_budget(table: config.Table, settings: Sequence[str]) -> config.Table:
-    """A budget that is given on top replaces the file's, whatever it is counted in."""
+    """Drop the file's training budget (steps, epochs or minutes) if `settings` give another."""
     names = {"steps", "epochs", "minutes"}
     asked = {setting.partition("=")[0].strip() for setting in settings}
     train = table.get("train")
     if isinstance(train, dict) and asked & {f"train.{name}" for name in names}:
         return {**table, "train": {key: value for key, value in train.items() if key not in names}}
     return table
+
+
+def read_counts(run: Path) -> dict[str, dict[str, int]]:
+    """The counts of each split that preparation wrote."""
+    found: dict[str, dict[str, int]] = json.loads((run / "data" / "counts.json").read_text(encoding="utf-8"))
+    return found
+
+
+def length_batches(lengths: Sequence[int], budget: int, max_rows: int | None = None) -> Iterator[list[int]]:
+    """Group rows by length for inference, longest first: at most `budget` positions per batch, padding included.
+
+    Empty rows are left out.
+
+    >>> list(length_batches([2, 0, 5, 2], budget=6))
+    [[2], [0, 3]]
+    """
+    rows = sorted((i for i, length in enumerate(lengths) if length), key=lambda i: -lengths[i])
+    start = 0
+    while start < len(rows):
+        count = max(1, min(max_rows or len(rows), budget // lengths[rows[start]]))
+        yield rows[start : start + count]
+        start += count
+
+
+def tap_output(model: nn.Module, tokenizer: Tokenizer, outputs: Sequence[Sequence[int]]) -> None:
+    """Record the ids of outputs, so that a view can join the decoding steps that led to them."""
+    with trace_context(target=[tokenizer.tokens(row) for row in outputs], sources=torch.arange(len(outputs))):
+        tap(model, "answer", Tokens.pad(outputs).data, "batch position:target")
+
+
+def check_lines(texts: Sequence[str], first_line: int = 1) -> None:
+    """Refuse lines with invalid characters (halves of surrogate pairs); the error has the line's number."""
+    for number, text in enumerate(texts, first_line):
+        with at_line(number) as where:
+            check_characters(text, where)

@@ -1,9 +1,8 @@
-"""Text and ids: tokenizers trained and loaded, one JSON file each, and BPE-dropout that obeys a seed."""
+"""Tokenizers, BPE-dropout, word vocabularies and word vectors."""
 
 from __future__ import annotations
 
-from regard.text.bpe_dropout import Dropout
-from regard.text.kinds import TokenizerConfig
-from regard.text.tokenizer import Encoded, Tokenizer
+from regard.text.bpe_dropout import BPEDropout
+from regard.text.tokenizer import Encoded, Tokenizer, TokenizerConfig
 
-__all__ = ["Dropout", "Encoded", "Tokenizer", "TokenizerConfig"]
+__all__ = ["BPEDropout", "Encoded", "Tokenizer", "TokenizerConfig"]

@@ -1,4 +1,7 @@
-"""BPE-dropout (Provilkov et al. 2020) that obeys a seed: a word is cut in other ways, and its parts are learnt."""
+"""BPE-dropout (Provilkov et al. 2020), deterministic for a seed: words are segmented in varying ways.
+
+The `dropout` of the tokenizers library takes no seed, and it works on text, not on the ids that shards hold.
+"""
 
 from __future__ import annotations
 
@@ -16,77 +19,73 @@ from tokenizers import decoders, pre_tokenizers
 from regard.errors import ConfigError
 from regard.text.tokenizer import Tokenizer
 
-REMEMBERED = 50_000
-"""words and cuts remembered at most: frequent words come early and again; what comes out does not depend on it"""
+CACHE_SIZE = 50_000
+"""most words and segmentations in the caches: frequent words come early and again; results do not depend on it"""
 PLACES = 1 << 16
-"""more than a word has symbols"""
+"""above the number of symbols of a word"""
 
 
 @final
-class Dropout:
-    """Ids in, ids of the same text out, with each possible merge left out with probability `rate`, again at each step.
+class BPEDropout:
+    """Re-segments ids, skipping each possible merge with probability `rate` at each step.
 
-    It works from ids, because that is what shards hold, and is a pure function of (ids, seed).
+    A pure function of (ids, seed); it works on ids because that is what shards hold.
 
-    >>> from regard.text.kinds import TokenizerConfig
-    >>> tokenizer = Tokenizer.train(["a lamb", "a lamb"], TokenizerConfig(size=100))
-    >>> tokenizer.tokens(Dropout(tokenizer, 1.0)(tokenizer.encode("a lamb").ids, seed=1))
+    >>> from regard.text.tokenizer import TokenizerConfig
+    >>> tokenizer = Tokenizer.train(["a lamb", "a lamb"], TokenizerConfig(vocab_size=100))
+    >>> tokenizer.tokens(BPEDropout(tokenizer, 1.0)(tokenizer.encode("a lamb").ids, seed=1))
     [' ', 'a', ' ', 'l', 'a', 'm', 'b']
     """
 
     def __init__(self, tokenizer: Tokenizer, rate: float) -> None:
         if not 0 <= rate <= 1:
-            raise ConfigError(f"dropout: expected a share from 0 to 1, got {rate}.")
+            raise ConfigError(f"dropout = {rate} must be from 0 to 1")
         model = json.loads(tokenizer.json)["model"]
         if model["type"] != "BPE" or not model["merges"]:
-            raise ConfigError("dropout: this tokenizer has no merges to leave out; train one of kind bpe or byte-bpe.")
+            raise ConfigError("dropout: this tokenizer has no merges to skip; train one of kind bpe or byte-bpe")
         self.rate = rate
-        self._merges = Merges(tokenizer.vocabulary, [(a, b) for a, b in model["merges"]])
-        self._joints = Joints(tokenizer)
+        self._merges = MergeTable(tokenizer.vocabulary, [(a, b) for a, b in model["merges"]])
+        self._boundaries = WordBoundaries(tokenizer)
 
     def __call__(self, ids: Sequence[int], seed: int) -> list[int]:
-        """Other ids for the same text; the same again for the same seed."""
+        """Ids of the same text in another segmentation, which depends on the seed alone."""
         whole, steps = [int(i) for i in ids], self._merges.steps
         if self.rate in (0, 1):
             return whole if self.rate == 0 else self._merges.symbols(whole)
-        draws, result = Draws(self.rate, seed), list[int]()
-        for word in self._joints.words(whole):
+        draws, result = SkipDraws(self.rate, seed), list[int]()
+        for word in self._boundaries.words(whole):
             wanted = sum([steps[i] for i in word])
-            if draws.kept >= wanted:  # nothing is dropped until the word is as it was
+            if draws.kept >= wanted:  # no merge is skipped within this word
                 draws.kept -= wanted
                 result.extend(word)
             else:
-                result.extend(self._cut(word, draws))
+                result.extend(self._resegment(word, draws))
         return result
 
-    def _cut(self, word: tuple[int, ...], draws: Draws) -> tuple[int, ...]:
-        cut = self._merges.whole(word)
-        while cut.merges:
-            k = draws.dropped()
-            if k >= len(cut.merges):
+    def _resegment(self, word: tuple[int, ...], draws: SkipDraws) -> tuple[int, ...]:
+        found = self._merges.split_word(word)
+        while found.merges:
+            k = draws.next_skips()
+            if k >= len(found.merges):
                 break
-            cut = cut.nexts[k] or self._merges.step(cut, k)
-        return cut.ids
+            found = found.nexts[k] or self._merges.apply(found, k)
+        return found.ids
 
 
 @final
-class Draws:
-    """How many merges are dropped before one is made, step after step: k with probability (1 - rate) * rate ** k.
+class SkipDraws:
+    """Numbers of merges skipped before one is applied: k with probability (1 - rate) * rate ** k.
 
-    Steps without a dropped merge come in runs, and one draw gives the length of a run, so most words need none.
-
-    >>> draws = Draws(0.5, seed=1)
-    >>> [draws.dropped() for _ in range(12)]
-    [3, 0, 0, 1, 2, 1, 0, 0, 3, 3, 1, 1]
+    Steps without a skipped merge come in runs, and one draw gives the length of a run, so most words need none.
     """
 
     def __init__(self, rate: float, seed: int) -> None:
         self._random = Random(seed).random
         self._run, self._drop = 1 / log1p(-rate), 1 / log(rate)
         self.kept = self._count(self._run)
-        """steps from here on at which nothing is dropped"""
+        """coming steps at which no merge is skipped"""
 
-    def dropped(self) -> int:
+    def next_skips(self) -> int:
         if self.kept:
             self.kept -= 1
             return 0
@@ -98,35 +97,26 @@ class Draws:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """A word in symbols, the merges that are possible in it, best first, and what each of them leads to.
-
-    >>> Cut((4, 5), [0], [None]).ids
-    (4, 5)
-    """
+class Segmentation:
+    """A word as symbols, its possible merges, best first, and the segmentation after each of them."""
 
     ids: tuple[int, ...]
     merges: list[int]
     """rank * PLACES + place of the left symbol: plain numbers sort fast and cost the garbage collector nothing"""
-    nexts: list[Cut | None]
-    """a cut for each merge, once somebody has asked for it"""
+    nexts: list[Segmentation | None]
+    """the segmentation after each merge, computed on demand"""
 
 
 @final
-class Merges:
-    """The merges of a vocabulary, by rank; cuts are remembered, so that a word met again costs only its draws.
-
-    >>> merges = Merges(["a", "b", "ab"], [("a", "b")])
-    >>> merges.step(merges.whole((2,)), 0).ids
-    (2,)
-    """
+class MergeTable:
+    """The merges of a vocabulary, by rank; segmentations are cached, so that a repeated word costs only its draws."""
 
     def __init__(self, vocabulary: Sequence[str], pairs: Sequence[tuple[str, str]]) -> None:
         number = {token: i for i, token in enumerate(vocabulary)}
         self._size = len(vocabulary)
         self._rank: dict[int, int] = {}
         self._made: list[int] = []
-        # What no merge makes has no parts: characters, <UNK>, <EOS>.
+        # Tokens that no merge makes have no parts: characters, <UNK>, <EOS>.
         self._parts: list[tuple[int, ...]] = [(i,) for i in range(len(vocabulary))]
         for rank, (left, right) in enumerate(pairs):
             a, b, both = number[left], number[right], number[left + right]
@@ -134,53 +124,46 @@ class Merges:
             self._made.append(both)
             self._parts[both] = self._parts[a] + self._parts[b]
         self.steps = [len(parts) - 1 for parts in self._parts]
-        """merges that it takes to make each token"""
-        self._cuts: dict[tuple[int, ...], Cut] = {}
-        self._words: dict[tuple[int, ...], Cut] = {}
+        """number of merges that make each token"""
+        self._segmentations: dict[tuple[int, ...], Segmentation] = {}
+        self._words: dict[tuple[int, ...], Segmentation] = {}
 
     def symbols(self, ids: Sequence[int]) -> list[int]:
-        """The same text in characters, or bytes."""
+        """The same text as characters, or bytes."""
         return [part for i in ids for part in self._parts[i]]
 
-    def whole(self, word: tuple[int, ...]) -> Cut:
-        """A word of which nothing is merged."""
+    def split_word(self, word: tuple[int, ...]) -> Segmentation:
+        """A word without any merge."""
         found = self._words.get(word)
         if found is None:
-            found = self._cut(tuple(self.symbols(word)))
-            if len(self._words) < REMEMBERED:
+            found = self._segment(tuple(self.symbols(word)))
+            if len(self._words) < CACHE_SIZE:
                 self._words[word] = found
         return found
 
-    def step(self, cut: Cut, k: int) -> Cut:
-        """The cut after the merge number k."""
-        rank, place = divmod(cut.merges[k], PLACES)
-        after = self._cut((*cut.ids[:place], self._made[rank], *cut.ids[place + 2 :]))
-        if len(self._cuts) < REMEMBERED:  # else the chain below a remembered cut would grow without end
-            cut.nexts[k] = after
+    def apply(self, before: Segmentation, k: int) -> Segmentation:
+        """The segmentation after merge number k."""
+        rank, place = divmod(before.merges[k], PLACES)
+        after = self._segment((*before.ids[:place], self._made[rank], *before.ids[place + 2 :]))
+        if len(self._segmentations) < CACHE_SIZE:  # else the chain below a cached segmentation would grow without limit
+            before.nexts[k] = after
         return after
 
-    def _cut(self, ids: tuple[int, ...]) -> Cut:
-        found = self._cuts.get(ids)
+    def _segment(self, ids: tuple[int, ...]) -> Segmentation:
+        found = self._segmentations.get(ids)
         if found is None:
             rank, size = self._rank.get, self._size
             ranks = [rank(left * size + right) for left, right in pairwise(ids)]
             merges = sorted([r * PLACES + place for place, r in enumerate(ranks) if r is not None])
-            found = Cut(ids, merges, [None] * len(merges))
-            if len(self._cuts) < REMEMBERED:
-                self._cuts[ids] = found
+            found = Segmentation(ids, merges, [None] * len(merges))
+            if len(self._segmentations) < CACHE_SIZE:
+                self._segmentations[ids] = found
         return found
 
 
 @final
-class Joints:
-    """Where words begin among ids. In doubt one begins: parts of a word that are cut apart are still its parts.
-
-    >>> from regard.text.kinds import TokenizerConfig
-    >>> tokenizer = Tokenizer.train(["no lamb 12!"], TokenizerConfig(size=100))
-    >>> words = Joints(tokenizer).words(tokenizer.encode("no lamb 12!").ids)
-    >>> ["".join(tokenizer.tokens(word)) for word in words]
-    [' no', ' lamb', ' 12', '!']
-    """
+class WordBoundaries:
+    """Splits ids into words. In doubt a word begins: two parts of a word, segmented apart, are still its parts."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         inner = tokenizers.Tokenizer.from_str(tokenizer.json)
@@ -190,7 +173,7 @@ class Joints:
         self._longest = len(cutter.pre_tokenize_str("a" * 2000)[0][0])
         self._length = [len(text.strip()) for text in texts]
         self._spaced = [text[:1] == " " for text in texts]
-        self._tail = [_neighbours(text, cutter) for text in texts]
+        self._tail = [_joins(text, cutter) for text in texts]
         self._head = [0 if spaced else sort for spaced, sort in zip(self._spaced, self._tail)]
 
     def words(self, ids: Sequence[int]) -> list[tuple[int, ...]]:
@@ -199,7 +182,7 @@ class Joints:
         return [tuple(ids[a:b]) for a, b in pairwise((0, *bounds, len(ids)))]
 
     def _doubtful(self, ids: Sequence[int]) -> set[int]:
-        """Places in stretches too long to be one pre-token: they were cut somewhere, and ids do not say where."""
+        """Places in runs too long for one pre-token: they were split somewhere, and ids do not say where."""
         length, longest, places = self._length, self._longest, set[int]()
         if sum([length[i] for i in ids]) <= longest:
             return places
@@ -210,8 +193,8 @@ class Joints:
         return places
 
 
-def _neighbours(text: str, cutter: pre_tokenizers.PreTokenizer) -> int:
-    """Which of letters (1), digits (2) and signs (4) go into one pre-token with this text; 0 if that is not sure."""
+def _joins(text: str, cutter: pre_tokenizers.PreTokenizer) -> int:
+    """Which of letters (1), digits (2) and signs (4) join this text in one pre-token; 0 if that is not certain."""
     if text == " ":
         return 7
     if "\ufffd" in text:  # a part of a character

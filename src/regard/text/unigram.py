@@ -1,4 +1,4 @@
-"""Pieces of a unigram language model (Kudo 2018), learnt by expectation and maximisation over all segmentations.
+"""Unigram tokenizer training (Kudo 2018): expectation maximization over all segmentations.
 
 The trainer of the tokenizers library adds up in the order of a hash table, which differs from process to process, and
 so do its scores and the order of its pieces. Here every sum has one order.
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 LONGEST_PIECE = 16
 SEEDS = 4
-"""seeds a piece wanted"""
+"""seed pieces per piece of the vocabulary"""
 PARTS = 3_000_000
-"""parts of words looked at, of the most frequent words first: the rest adds time and memory, and hardly a piece"""
+"""most substrings considered, of the most frequent words first: the rest adds time and memory, and hardly a piece"""
 SHRINK = 0.75
 DIGITS = 6
 
@@ -39,7 +39,7 @@ def learn_pieces(counts: Mapping[str, int], size: int) -> list[tuple[str, float]
     for word in words:
         for character in word:
             characters[character] += counts[word]
-    words = words[: _affordable(words)]
+    words = words[: _word_limit(words)]
     count = np.array([counts[word] for word in words], dtype=np.float64)
     seeds = _seeds(words, counts, SEEDS * size)
     pieces = [*sorted(characters), *seeds]
@@ -50,30 +50,30 @@ def learn_pieces(counts: Mapping[str, int], size: int) -> list[tuple[str, float]
     alive = np.ones(len(pieces), dtype=bool)
     while True:
         for _ in range(2):
-            expected = text.expected(score, count)
+            expected = text.expected_counts(score, count)
             alive &= kept | (expected >= 0.5)
             score = _log_share(expected, alive)
-            text = text.only(alive)
+            text = text.restrict(alive)
         if alive.sum() <= size:
             break
-        # What the text would lose without a piece: its uses, each spelled by the best of the other pieces.
+        # Likelihood that the text would lose without a piece: its uses, each segmented by the best of the other pieces.
         at = np.flatnonzero(alive & ~kept)
-        loss = expected[at] * (score[at] - itself.only(alive).others(score)[at])
+        loss = expected[at] * (score[at] - itself.restrict(alive).best_split(score)[at])
         wanted = max(size, int(alive.sum() * SHRINK)) - int(kept.sum())
         alive[at[np.lexsort((at, -loss))[wanted:]]] = False
-        text = text.only(alive)
+        text = text.restrict(alive)
     found = [(pieces[i], round(float(score[i]), DIGITS)) for i in np.flatnonzero(alive)]
     return sorted(found, key=lambda piece: (-piece[1], piece[0]))
 
 
-def _affordable(words: Sequence[str]) -> int:
-    """How many words, from the first on, have no more than PARTS parts together."""
+def _word_limit(words: Sequence[str]) -> int:
+    """How many of the first words have at most PARTS substrings in total."""
     parts = np.cumsum([len(word) * min(len(word), LONGEST_PIECE) for word in words])
     return max(1, int(np.searchsorted(parts, PARTS, side="right")))
 
 
 def _seeds(words: Sequence[str], counts: Mapping[str, int], most: int) -> dict[str, int]:
-    """Parts of words met at least twice, those that cover the most text."""
+    """Substrings that occur at least twice, those that cover the most text."""
     met: Counter[str] = Counter()
     for word in words:
         times = counts[word]
@@ -91,20 +91,16 @@ def _log_share(expected: Floats, alive: NDArray[np.bool_]) -> Floats:
 
 @dataclass(frozen=True)
 class Lattice:
-    """Every place of every word where a piece fits, as arrays.
-
-    >>> Lattice.of(["ab"], ["a", "b", "ab"]).piece.tolist()
-    [0, 2, 1]
-    """
+    """All occurrences of pieces in words, as arrays of edges between nodes."""
 
     begins: Places
     """(W,) node before the first character of each word; a word of n characters has n + 1 nodes"""
     ends: Places
     """(W,) node after its last character"""
     piece: Places
-    """(C,) what fits"""
+    """(C,) the piece"""
     word: Places
-    """(C,) in which word"""
+    """(C,) the word"""
     start: Places
     """(C,) node before it"""
     end: Places
@@ -122,41 +118,41 @@ class Lattice:
                     i = number.get(word[a:b])
                     if i is not None:
                         fits.extend((i, w, node + a, node + b))
-        return cls(begins, begins + lengths, *np.array(fits).reshape(-1, 4).T)._sorted()
+        return cls(begins, begins + lengths, *np.array(fits).reshape(-1, 4).T)._sort()
 
-    def _sorted(self) -> Lattice:
-        """Levels one after another: what ends after the first character, after the second, and so on."""
+    def _sort(self) -> Lattice:
+        """Sort by level: edges that end after the first character, after the second, and so on."""
         order = np.lexsort((self.start, self.end, self.end - self.begins[self.word]))
         return self._at(order)
 
     def _at(self, where: NDArray[Any]) -> Lattice:
         return Lattice(self.begins, self.ends, self.piece[where], self.word[where], self.start[where], self.end[where])
 
-    def only(self, alive: NDArray[np.bool_]) -> Lattice:
-        """The same words with fewer pieces."""
+    def restrict(self, alive: NDArray[np.bool_]) -> Lattice:
+        """The lattice restricted to some pieces."""
         return self._at(alive[self.piece])
 
-    def expected(self, score: Floats, count: Floats) -> Floats:
-        """How often each piece is used, over all segmentations weighted by their probability."""
+    def expected_counts(self, score: Floats, count: Floats) -> Floats:
+        """Expected count of each piece over all segmentations (forward-backward)."""
         last = self.ends[-1]
         mirrored = Lattice(
             last - self.ends, last - self.begins, self.piece, self.word, last - self.end, last - self.start
         )
-        before = self._paths(score)
-        after = mirrored._sorted()._paths(score)[::-1]
+        before = self._forward(score)
+        after = mirrored._sort()._forward(score)[::-1]
         share = np.exp(before[self.start] + score[self.piece] + after[self.end] - before[self.ends][self.word])
         return np.bincount(self.piece, share * count[self.word], minlength=len(score)).astype(np.float64)
 
-    def _paths(self, score: Floats) -> Floats:
-        return self._ways(score[self.piece], np.logaddexp)
+    def _forward(self, score: Floats) -> Floats:
+        return self._accumulate(score[self.piece], np.logaddexp)
 
-    def others(self, score: Floats) -> Floats:
-        """The best segmentation of each word, the word itself as one piece not counted."""
+    def best_split(self, score: Floats) -> Floats:
+        """Log-probability of the best segmentation of each word into more than one piece."""
         whole = (self.start == self.begins[self.word]) & (self.end == self.ends[self.word])
-        return self._ways(np.where(whole, -np.inf, score[self.piece]), np.maximum)[self.ends]
+        return self._accumulate(np.where(whole, -np.inf, score[self.piece]), np.maximum)[self.ends]
 
-    def _ways(self, value: Floats, add: np.ufunc) -> Floats:
-        """For each node, the log-probabilities of all ways to it from the begin of its word, added up."""
+    def _accumulate(self, value: Floats, add: np.ufunc) -> Floats:
+        """For each node, the log-probabilities of all paths to it from the start of its word, combined by `add`."""
         total = np.full(int(self.ends.max()) + 1, -np.inf)
         total[self.begins] = 0.0
         level = self.end - self.begins[self.word]

@@ -1,6 +1,6 @@
-"""Word vectors of one's own, as GloVe (Pennington et al. 2014) and word2vec write them: a word and its numbers a line.
+"""Pretrained word vectors in the text format of GloVe (Pennington et al. 2014) and word2vec.
 
-They are where the embeddings of a vocabulary's words start; what is not in the file starts at random, as wide.
+They initialize the embeddings of a vocabulary; words that the file does not have start at random.
 """
 
 from __future__ import annotations
@@ -23,21 +23,16 @@ FILE = "vectors.safetensors"
 
 
 @dataclass(frozen=True)
-class VectorsConfig:
-    """Where words start from.
-
-    >>> VectorsConfig().path is None
-    True
-    """
+class PretrainedVectorsConfig:
+    """Pretrained word vectors that initialize the embeddings."""
 
     path: str | None = None
-    """a file of word vectors, such as GloVe's: a word and its numbers a line, .gz too; none: words start at random"""
+    """file of word vectors, such as GloVe's: a word and its numbers per line, also .gz; none: random initialization"""
     words: int = 0
-    """so many of the first words of the file join the vocabulary, on top of text.size: texts may have words that
-    training has not"""
-
+    """this many of the first words of the file are added to the vocabulary, on top of text.vocab_size: other texts may
+    have words that the training data has not"""
     scale: float = 2.0
-    """how many times as wide as words that start at random: more holds on to the vectors, less forgets them sooner"""
+    """scale of the vectors relative to random ones: a larger one keeps them, a smaller one forgets them sooner"""
 
     def __post_init__(self) -> None:
         if self.words < 0:
@@ -46,22 +41,17 @@ class VectorsConfig:
             raise ConfigError(f"scale = {self.scale} must be above 0")
 
     def file(self) -> Path | None:
-        """The file, its ~ and $VARIABLES filled in."""
+        """The file, with ~ and $VARIABLES expanded."""
         return None if self.path is None else Path(os.path.expandvars(self.path)).expanduser()
 
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """The vectors of those words of a vocabulary that a file has.
-
-    >>> found = WordVectors(np.array([4, 6]), np.ones((2, 50), np.float32))
-    >>> found.width, len(found)
-    (50, 2)
-    """
+    """Vectors of those words of a vocabulary that a file has."""
 
     ids: np.ndarray
-    """(N,) numbers in the vocabulary"""
-    numbers: np.ndarray
+    """(N,) ids in the vocabulary"""
+    vectors: np.ndarray
     """(N, D)"""
 
     def __len__(self) -> int:
@@ -69,30 +59,26 @@ class WordVectors:
 
     @property
     def width(self) -> int:
-        """Numbers of a vector."""
-        return self.numbers.shape[1]
+        """Dimension of the vectors."""
+        return self.vectors.shape[1]
 
-    def into(self, table_VD: np.ndarray, scale: float) -> np.ndarray:
-        """A table of random vectors with these in their places, so many times as wide as the random ones.
+    def insert_into(self, table_VD: np.ndarray, scale: float) -> np.ndarray:
+        """An embedding matrix with these vectors inserted, scaled to `scale` times the random ones' RMS.
 
-        As they come they are several times as wide: what is learnt would be small beside them, and slow.
-
-        >>> WordVectors(np.array([1]), np.array([[5.0, -5.0]])).into(np.array([[0.1, -0.1], [0.1, 0.1]]), scale=2.0)
-        array([[ 0.1, -0.1],
-               [ 0.2, -0.2]])
+        Unscaled they are several times larger: updates would be small beside them, and learning slow.
         """
         made = table_VD.copy()
-        wide = np.sqrt(np.square(self.numbers).mean())
-        made[self.ids] = self.numbers * (scale * np.sqrt(np.square(made).mean()) / wide if wide else 1.0)
+        wide = np.sqrt(np.square(self.vectors).mean())
+        made[self.ids] = self.vectors * (scale * np.sqrt(np.square(made).mean()) / wide if wide else 1.0)
         return made
 
     def save(self, folder: Path) -> None:
         """Write a .safetensors file."""
-        save_file({"ids": self.ids.astype(np.int64), "numbers": self.numbers.astype(np.float32)}, folder / FILE)
+        save_file({"ids": self.ids.astype(np.int64), "numbers": self.vectors.astype(np.float32)}, folder / FILE)
 
     @classmethod
     def load(cls, folder: Path) -> WordVectors:
-        """What `save` wrote."""
+        """Read the file that `save` wrote."""
         try:
             found = load_file(folder / FILE)
         except (OSError, SafetensorError):
@@ -101,18 +87,12 @@ class WordVectors:
 
 
 def read_vectors(lines: Iterable[str], name: str | Path, words: Mapping[str, int]) -> WordVectors:
-    """The vectors of the words that are asked for, among the lines of a file of many; `name` is for messages.
-
-    >>> lines = ["the 0.1 0.2", "movie 0.5 0.25", "is 0.5 0.6"]
-    >>> found = read_vectors(lines, "tiny.txt", {"movie": 4, "great": 5})
-    >>> found.ids.tolist(), found.numbers.tolist()
-    ([4], [[0.5, 0.25]])
-    """
+    """The vectors of some words, given with their ids, out of the lines of a file; `name` is for messages."""
     found: dict[int, array[float]] = {}
-    for spelled, cells, where in _split(lines, name):
-        word = words.get(spelled)
-        if word is not None and word not in found:
-            found[word] = _numbers(cells, where)
+    for word, cells, where in _parse_lines(lines, name):
+        i = words.get(word)
+        if i is not None and i not in found:
+            found[i] = _parse_numbers(cells, where)
     if not found:
         raise DataError(
             f"{name} has none of the {len(words):,} words of the vocabulary; is it of this language, and in lower case?"
@@ -120,36 +100,36 @@ def read_vectors(lines: Iterable[str], name: str | Path, words: Mapping[str, int
     return WordVectors(np.array(list(found)), np.array(list(found.values()), np.float32))
 
 
-def numbered(lines: Iterable[str], name: str | Path) -> Iterator[tuple[str, array[float]]]:
-    """Each word of a file of vectors with its numbers in single precision; `name` is for messages.
+def parse_vectors(lines: Iterable[str], name: str | Path) -> Iterator[tuple[str, array[float]]]:
+    """Each word of a file of vectors with its numbers as float32; `name` is for messages.
 
-    >>> [(word, list(numbers)) for word, numbers in numbered(["2 2", "sea 0.5 0.25", "New York 1 0"], "tiny.txt")]
+    >>> [(word, list(numbers)) for word, numbers in parse_vectors(["2 2", "sea 0.5 0.25", "New York 1 0"], "tiny.txt")]
     [('sea', [0.5, 0.25]), ('New York', [1.0, 0.0])]
     """
-    return ((word, _numbers(cells, where)) for word, cells, where in _split(lines, name))
+    return ((word, _parse_numbers(cells, where)) for word, cells, where in _parse_lines(lines, name))
 
 
-def _split(lines: Iterable[str], name: str | Path) -> Iterator[tuple[str, list[str], str]]:
-    """Each word with the cells of its numbers, and where it stands."""
+def _parse_lines(lines: Iterable[str], name: str | Path) -> Iterator[tuple[str, list[str], str]]:
+    """Each word with its numbers as text, and its line for messages."""
     width, promised, found = 0, None, 0
     for number, line in enumerate(lines, 1):
         cells, where = line.rstrip().split(" "), f"{name}, line {number}"
         if number == 1 and len(cells) == 2 and all(cell.isdecimal() for cell in cells):
-            promised, width = map(int, cells)  # word2vec says first how many words there are, and how wide they are
+            promised, width = map(int, cells)  # word2vec's header: number of words, dimension
             continue
         if not line.strip():
             continue
         width = width or len(cells) - 1
         _check_cells(cells, line, width, where)
         found += 1
-        yield " ".join(cells[:-width]), cells[-width:], where  # some words have spaces in them
+        yield " ".join(cells[:-width]), cells[-width:], where  # a word may contain spaces
     if promised is not None and promised != found:
         raise DataError(f"{name}: its first line says {promised:,} words, and there are {found:,}; is it cut off?")
 
 
 def _check_cells(cells: list[str], line: str, width: int, where: str) -> None:
     """Refuse a line that has fewer numbers than the others, or more."""
-    wanted = f"a word and {max(width, 1)} number{'s' if width > 1 else ''} with spaces between"
+    wanted = f"a word and {max(width, 1)} number{'s' if width > 1 else ''} separated by spaces"
     if width < 1 or len(cells) < width + 1:
         tabs = ", and tabs" if "\t" in line else ""
         raise DataError(f"{where}: expected {wanted}, found {len(cells)} cell{'s' if len(cells) > 1 else ''}{tabs}")
@@ -166,15 +146,11 @@ def _is_number(cell: str) -> bool:
 
 
 def first_words(lines: Iterable[str], count: int, name: str | Path) -> Iterator[str]:
-    """The words that stand first in a file of vectors: the commonest, as such files go.
-
-    >>> list(first_words(["3 2", "the 0.1 0.2", "movie 0.5 0.25", "is 0.5 0.6"], 2, "tiny.txt"))
-    ['the', 'movie']
-    """
-    return (word for word, _, _ in islice(_split(lines, name), count))
+    """The first words of a file of vectors: the most frequent ones, as such files are sorted."""
+    return (word for word, _, _ in islice(_parse_lines(lines, name), count))
 
 
-def _numbers(cells: list[str], where: str) -> array[float]:
+def _parse_numbers(cells: list[str], where: str) -> array[float]:
     try:
         found = array("f", map(float, cells))
     except ValueError:

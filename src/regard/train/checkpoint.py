@@ -1,10 +1,10 @@
-"""Checkpoints: a directory of safetensors and plain JSON that is either whole or refused, and never lost.
+"""Checkpoint writing and reading: directories of safetensors and plain JSON; each is complete or refused.
 
-model.safetensors, and more groups of tensors if a run has them: optimizer, ema, rng
-state.json     where the run was: data position, schedule, best score; which regard wrote it
-manifest.json  the size and SHA-256 of the others, and which names are one weight (manifest.py)
+model.safetensors  weights; further groups if a run has them: optimizer, trained (without EMA), hidden_state
+state.json         training state: data position, schedule, best metrics; the version of regard
+manifest.json      size and SHA-256 of the other files, and which names share one weight (manifest.py)
 
-How it reaches its place without ever endangering the one before it is told in checkpoint_store.py.
+checkpoint_store.py writes them so that a crash never endangers the previous one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from regard.errors import ConfigError, ModelError
 from regard.files import cannot_write, write_file
 from regard.train import checkpoint_store, manifest
 from regard.train.manifest import Manifest
-from regard.train.weights import mean, read_tensors, ties, write_tensors
+from regard.train.weights import average_weights, read_tensors, tied_names, write_tensors
 
 STATE = "state.json"
 GROUP = re.compile(r"[a-z][a-z0-9_]*")
@@ -31,7 +31,7 @@ GROUP = re.compile(r"[a-z][a-z0-9_]*")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint whose every byte was found to be what was written.
+    """A checkpoint that was verified byte by byte.
 
     >>> import tempfile, torch
     >>> with tempfile.TemporaryDirectory() as run:
@@ -43,28 +43,28 @@ class Checkpoint:
 
     path: Path
     state: Mapping[str, Any]
-    """What was handed to save: data position, schedule, best score."""
+    """Training state as given to `save`."""
     regard: str
-    """The version of regard that wrote it."""
+    """Version of regard that wrote it."""
     manifest: Manifest
 
     @property
     def step(self) -> int:
-        """The number of updates the weights have seen."""
+        """Updates of the weights so far."""
         return self.manifest.step
 
     @property
     def digest(self) -> str:
-        """One hash of everything: two runs with equal digests are in the same state, to the last bit."""
+        """SHA-256 of everything: two runs with equal digests are in the same state, to the last bit."""
         return self.manifest.digest()
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The names that tensors() knows."""
+        """Names of the tensor groups, such as model and optimizer."""
         return tuple(name.removesuffix(".safetensors") for name in self.manifest.files if name != STATE)
 
     def tensors(self, group: str) -> dict[str, Tensor]:
-        """A group of tensors, in memory of its own; names that were one tensor when saved are one again."""
+        """The tensors of a group, as copies; names that shared one tensor when saved share one again."""
         name = f"{group}.safetensors"
         if name not in self.manifest.files:
             raise ModelError(f"{self.path}: there is no {name}; it holds {', '.join(self.groups) or 'no tensors'}")
@@ -72,12 +72,8 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What newest found: a checkpoint or none, and why any newer one was refused.
-
-    >>> newest(Path("nowhere"))
-    Found(checkpoint=None, refused=())
-    """
+class FoundCheckpoint:
+    """Result of `newest`: a checkpoint or None, and why newer ones were refused."""
 
     checkpoint: Checkpoint | None
     refused: tuple[str, ...]
@@ -91,48 +87,40 @@ def save(
     *,
     keep: int = 2,
     best: bool = False,
-    spare: Collection[int] = (),
+    keep_steps: Collection[int] = (),
 ) -> Path:
-    """Commit a checkpoint to a run directory, move `last` (and `best`) to it, prune old ones, and return its path.
+    """Commit a checkpoint to a run, point `last` (and `best`) to it, prune old ones, and return its path.
 
-    Whatever happens meanwhile, the checkpoint before is intact. The newest `keep` stay, and `best`, and the
-    steps to spare. A step saved again is skipped if nothing differs, else it gets a directory beside the old one.
-
-    >>> import tempfile, torch
-    >>> with tempfile.TemporaryDirectory() as run:
-    ...     for step in (800, 1600, 2400):
-    ...         path = save(Path(run), step, {"model": {"bias": torch.ones(2)}}, {}, best=step == 800)
-    ...     path.name, sorted(path.name for path in (Path(run) / "checkpoints").iterdir())
-    ('00002400', ['00000800', '00001600', '00002400'])
+    A crash at any moment leaves the previous checkpoint intact. The newest `keep` stay, and `best`, and those of
+    `keep_steps`. A step saved again is skipped if nothing differs, else it gets a directory of its own (revision 2).
     """
     if keep < 2:
-        raise ConfigError(f"keep: expected at least 2 checkpoints, so that one is good if the other is not, got {keep}")
+        raise ConfigError(f"keep: expected at least 2 checkpoints, in case one is damaged, got {keep}")
     if step < 0 or not all(GROUP.fullmatch(group) for group in tensors):
         raise ValueError(f"expected a step from 0 on and groups named like 'model', got {step} and {list(tensors)}")
     text = _render_state(state)
 
     def write(folder: Path) -> None:
-        files = {
-            f"{group}.safetensors": write_tensors(folder / f"{group}.safetensors", tensors[group]) for group in tensors
-        }
+        names = {f"{group}.safetensors": group for group in tensors}
+        files = {name: write_tensors(folder / name, tensors[group]) for name, group in names.items()}
         files[STATE] = write_file(folder / STATE, [text])
-        tied = {group: table for group in tensors if (table := ties(tensors[group]))}
+        tied = {group: table for group in tensors if (table := tied_names(tensors[group]))}
         write_file(folder / manifest.NAME, [Manifest(step, files, tied).render()])
 
     try:
         path = checkpoint_store.commit(run, step, write)
-        checkpoint_store.point(run, "last", path)
+        checkpoint_store.set_link(run, "last", path)
         if best:
-            checkpoint_store.point(run, "best", path)
-        checkpoint_store.prune(run, keep, spare)
+            checkpoint_store.set_link(run, "best", path)
+        checkpoint_store.prune(run, keep, keep_steps)
     except OSError as error:
-        needed = len(text) + sum(_bytes(group) for group in tensors.values())
+        needed = len(text) + sum(_size(group) for group in tensors.values())
         raise cannot_write(run / checkpoint_store.FOLDER / f"{step:08}", needed, error) from error
     return path
 
 
-def _bytes(group: Mapping[str, Tensor]) -> int:
-    aliases = ties(group)
+def _size(group: Mapping[str, Tensor]) -> int:
+    aliases = tied_names(group)
     return sum(tensor.nbytes for name, tensor in group.items() if name not in aliases)
 
 
@@ -144,83 +132,58 @@ def _render_state(state: Mapping[str, Any]) -> bytes:
 
 
 def read(path: Path) -> Checkpoint:
-    """Open a checkpoint directory after checking every byte of it, or raise a ModelError that says what is wrong.
-
-    >>> read(Path("run/best"))
-    Traceback (most recent call last):
-    regard.errors.ModelError: run/best: there is no checkpoint; expected a directory with a manifest.json
-    """
-    held = manifest.read_manifest(path)
-    if STATE not in held.files:
+    """Open a checkpoint after verifying every byte of it; a damaged one raises a ModelError that names the fault."""
+    listed = manifest.read_manifest(path)
+    if STATE not in listed.files:
         raise ModelError(f"{path / manifest.NAME}: does not list {STATE}; this is not a checkpoint of regard")
-    manifest.verify(path, held)
+    manifest.verify(path, listed)
     try:
         content = json.loads((path / STATE).read_bytes())
-        return Checkpoint(path, content["state"], content["regard"], held)
+        return Checkpoint(path, content["state"], content["regard"], listed)
     except OSError as error:
-        raise manifest.cannot_read(path / STATE, error) from error
+        raise manifest.read_error(path / STATE, error) from error
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise ModelError(
-            f"{path / STATE}: expected an object with 'regard' and 'state', found something else"
-        ) from None
+        expected = "expected an object with 'regard' and 'state'"
+        raise ModelError(f"{path / STATE}: {expected}, found something else") from None
 
 
-def newest(run: Path) -> Found:
-    """The newest good checkpoint of a run; for each newer one that is not good the reason is given.
-
-    >>> import tempfile, torch
-    >>> with tempfile.TemporaryDirectory() as run:
-    ...     for step in (800, 1600):
-    ...         path = save(Path(run), step, {"model": {"bias": torch.ones(2)}}, {})
-    ...     (path / "state.json").unlink()
-    ...     found = newest(Path(run))
-    ...     found.checkpoint.step, found.refused[0].replace(run, "run")
-    (800, 'run/checkpoints/00001600: state.json is missing; this checkpoint is damaged, use another')
-    """
+def newest(run: Path) -> FoundCheckpoint:
+    """The newest good checkpoint of a run, and the faults of newer ones."""
     try:
         for _ in range(5):
             found, vanished = _newest(run)
             if found.checkpoint or not vanished:
                 break
     except OSError as error:
-        raise manifest.cannot_read(run, error) from error
+        raise manifest.read_error(run, error) from error
     return found
 
 
-def _newest(run: Path) -> tuple[Found, bool]:
-    refused: list[str] = []
+def _newest(run: Path) -> tuple[FoundCheckpoint, bool]:
+    errors: list[ModelError] = []
     vanished = False
-    for path in checkpoint_store.candidates(run):
+    for path in checkpoint_store.search_order(run):
         try:
-            return Found(read(path), tuple(refused)), False
+            return FoundCheckpoint(read(path), tuple(map(str, errors))), False
         except ModelError as error:
             if path.is_dir():
-                refused.append(str(error))
+                errors.append(error)
             else:
-                vanished = True  # pruned by the writer while we read it: there is a newer one now
-    return Found(None, tuple(refused)), vanished
+                vanished = True  # pruned by the writer during the read: there is a newer one now
+    if errors and all(isinstance(error, manifest.OtherVersion) for error in errors):
+        raise errors[0]
+    return FoundCheckpoint(None, tuple(map(str, errors))), vanished
 
 
 def best(run: Path) -> Checkpoint | None:
-    """The best checkpoint of a run, or None if none was called the best.
-
-    >>> best(Path("nowhere")) is None
-    True
-    """
+    """The best checkpoint of a run, or None if there is none."""
     try:
-        path = checkpoint_store.target(run, "best")
+        path = checkpoint_store.resolve_link(run, "best")
     except OSError as error:
-        raise manifest.cannot_read(run, error) from error
+        raise manifest.read_error(run, error) from error
     return None if path is None else read(path)
 
 
 def average(paths: Iterable[Path], group: str = "model") -> dict[str, Tensor]:
-    """The mean of the weights of checkpoints: summed in float64, returned in float32.
-
-    >>> import tempfile, torch
-    >>> with tempfile.TemporaryDirectory() as run:
-    ...     paths = [save(Path(run), step, {"model": {"bias": torch.ones(1) * step}}, {}) for step in (1, 2)]
-    ...     average(paths)
-    {'bias': tensor([1.5000])}
-    """
-    return mean((str(path), read(path).tensors(group)) for path in paths)
+    """Checkpoint averaging: the mean of the weights, summed in float64, returned in float32."""
+    return average_weights((str(path), read(path).tensors(group)) for path in paths)

@@ -1,11 +1,11 @@
-"""How a directory becomes a checkpoint of a run: written beside, flushed, renamed, linked, and old ones pruned.
+"""Crash-safe checkpoint writing: written under a temporary name, flushed to disk, renamed, linked; old ones pruned.
 
 RUN/checkpoints/00000800    never changed once it has this name
-RUN/checkpoints/00000800-2  the same step saved again with another content, after a resume; the higher number counts
-RUN/checkpoints/.tmp-...    half written or half removed; swept by the next writer
-RUN/last, RUN/best          relative links, swapped at once; copied directories and text files in their place are read
+RUN/checkpoints/00000800-2  the same step saved again with other content, after a resume; the higher number counts
+RUN/checkpoints/.tmp-...    unfinished or half removed; deleted by the next writer
+RUN/last, RUN/best          relative links, replaced atomically; copied folders or text files in their place work too
 
-At every moment, and after kill -9 or a power cut at any moment, the links name whole checkpoints or nothing.
+At every moment, and after kill -9 or a power cut at any moment, the links name complete checkpoints or nothing.
 A run has one writer at a time and any number of readers.
 """
 
@@ -27,96 +27,75 @@ from regard.train.manifest import NAME, read_manifest, verify, verify_sizes
 
 Link = Literal["last", "best"]
 FOLDER = "checkpoints"
-STEP = re.compile(r"(\d{8,})(?:-(\d{1,6}))?")
+CHECKPOINT_NAME = re.compile(r"(\d{8,})(?:-(\d{1,6}))?")
 NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
-def order(folder: Path) -> tuple[int, int] | None:
-    """The step and the revision that a checkpoint's name tells, or None for any other name.
-
-    >>> order(Path("run/checkpoints/00000800")), order(Path("00000800-2")), order(Path("notes"))
-    ((800, 1), (800, 2), None)
-    """
-    match = STEP.fullmatch(folder.name)
+def parse_name(folder: Path) -> tuple[int, int] | None:
+    """Step and revision of a checkpoint by its folder's name, or None for any other name."""
+    match = CHECKPOINT_NAME.fullmatch(folder.name)
     return (int(match[1]), int(match[2] or 1)) if match else None
 
 
 def checkpoints(run: Path) -> list[Path]:
-    """The checkpoints of a run by name, good or bad, the oldest first.
-
-    >>> checkpoints(Path("nowhere"))
-    []
-    """
+    """All checkpoint folders of a run, good or damaged, oldest first."""
     try:
-        found = [path for path in (run / FOLDER).iterdir() if order(path) and path.is_dir()]
+        found = [path for path in (run / FOLDER).iterdir() if parse_name(path) and path.is_dir()]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(found, key=_place)
+    return sorted(found, key=_step_and_revision)
 
 
-def _place(folder: Path) -> tuple[int, int]:
-    place = order(folder)
-    assert place is not None, folder
-    return place
+def _step_and_revision(folder: Path) -> tuple[int, int]:
+    found = parse_name(folder)
+    assert found is not None, folder
+    return found
 
 
-def target(run: Path, link: Link) -> Path | None:
-    """What `last` or `best` names, whether it is a link, a directory that was copied there, or a text file.
-
-    >>> target(Path("nowhere"), "last") is None
-    True
-    """
+def resolve_link(run: Path, link: Link) -> Path | None:
+    """Folder that `last` or `best` names: through a link, a directory that was copied there, or a text file."""
     path = run / link
     if path.is_symlink():
         path = run / path.readlink()
     elif path.is_file():  # some tools store a link as a file that holds its target
         parent, _, name = path.read_bytes()[:100].decode(errors="replace").strip().partition("/")
-        if parent != FOLDER or not STEP.fullmatch(name):
+        if parent != FOLDER or not CHECKPOINT_NAME.fullmatch(name):
             return None
         path = run / FOLDER / name
     return path if path.is_dir() else None
 
 
-def candidates(run: Path) -> list[Path]:
-    """Where to look for the newest good checkpoint, best bet first: `last`, those before it, then those after it.
+def search_order(run: Path) -> list[Path]:
+    """Folders to try for the newest good checkpoint, in order: `last`, those before it, then those after it.
 
-    One after `last` was committed when the writer died before it moved the link, or belongs to a past that the
-    run was rolled back from; `last` is right in both cases.
-
-    >>> candidates(Path("nowhere"))
-    []
+    One after `last` was committed when the writer died before it moved the link, or is left over from before the run
+    was rolled back; `last` is right in both cases.
     """
     newest_first = checkpoints(run)[::-1]
-    last = target(run, "last")
+    last = resolve_link(run, "last")
     if last is None:
         return newest_first
-    place = order(last)
-    if place is None or last.parent.name != FOLDER:
+    found = parse_name(last)
+    if found is None or last.parent.name != FOLDER:
         return [last, *newest_first]
-    before = [path for path in newest_first if _place(path) < place]
-    after = [path for path in newest_first if _place(path) > place]
+    before = [path for path in newest_first if _step_and_revision(path) < found]
+    after = [path for path in newest_first if _step_and_revision(path) > found]
     return [last, *before, *after]
 
 
 def commit(run: Path, step: int, write: Callable[[Path], None]) -> Path:
-    """Let `write` fill a directory, then give it its name among the checkpoints of a run, all or nothing.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as run:
-    ...     commit(Path(run), 800, lambda folder: None).name
-    '00000800'
-    """
+    """Let `write` fill a temporary directory, then rename it to a checkpoint of the run: all or nothing."""
     parent = run / FOLDER
     if not parent.is_dir():
         parent.mkdir(parents=True)
         fsync_folder(run)
         fsync_folder(run.parent)
-    sweep(run)
-    with _writing(parent, f"{step:08}") as temporary:
+    remove_stale(run)
+    with _temporary_folder(parent, f"{step:08}") as temporary:
         write(temporary)
         fsync_folder(temporary)
-        earlier = [path for path in checkpoints(run) if _place(path)[0] == step]
-        if earlier and _same(earlier[-1], temporary):
+        earlier = [path for path in checkpoints(run) if _step_and_revision(path)[0] == step]
+        if earlier and _is_identical(earlier[-1], temporary):
             return earlier[-1]
         final = _free_name(run, step)
         temporary.rename(final)
@@ -125,28 +104,29 @@ def commit(run: Path, step: int, write: Callable[[Path], None]) -> Path:
 
 
 def _free_name(run: Path, step: int) -> Path:
-    revision = 1 + max((_place(path)[1] for path in checkpoints(run) if _place(path)[0] == step), default=0)
+    revisions = [_step_and_revision(path)[1] for path in checkpoints(run) if _step_and_revision(path)[0] == step]
+    revision = 1 + max(revisions, default=0)
     return run / FOLDER / (f"{step:08}" if revision == 1 else f"{step:08}-{revision}")
 
 
 @contextmanager
-def _writing(parent: Path, name: str) -> Iterator[Path]:
+def _temporary_folder(parent: Path, name: str) -> Iterator[Path]:
     temporary = parent / temporary_name(name)
     temporary.mkdir()
-    # Whoever sweeps asks for this lock: it ends with the process, where a process id may live on as another's.
+    # remove_stale takes this lock first: it ends with the process, where a process id may live on as another's.
     lock = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with suppress(OSError):  # a file system without locks: nobody gets the lock, so nobody sweeps
+        with suppress(OSError):  # without locks in the file system, remove_stale cannot take one and removes nothing
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield temporary
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)  # gone already when it got its name
+        shutil.rmtree(temporary, ignore_errors=True)  # does nothing once it was renamed
         with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_UN)  # a forked child may hold the descriptor for longer than we do
+            fcntl.flock(lock, fcntl.LOCK_UN)  # a forked child may hold the descriptor for longer than this process
         os.close(lock)
 
 
-def _same(old: Path, new: Path) -> bool:
+def _is_identical(old: Path, new: Path) -> bool:
     try:
         if (old / NAME).read_bytes() != (new / NAME).read_bytes():
             return False
@@ -156,73 +136,63 @@ def _same(old: Path, new: Path) -> bool:
     return True
 
 
-def point(run: Path, link: Link, folder: Path) -> None:
-    """Make `last` or `best` name a checkpoint; a reader sees the old one or the new one.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as name:
-    ...     run = Path(name)
-    ...     point(run, "last", commit(run, 800, lambda folder: None))
-    ...     str((run / "last").readlink())
-    'checkpoints/00000800'
-    """
+def set_link(run: Path, link: Link, folder: Path) -> None:
+    """Point `last` or `best` to a checkpoint; a reader sees the old one or the new one."""
     path = run / link
-    named = f"{FOLDER}/{folder.name}"
-    if path.is_symlink() and str(path.readlink()) == named:
+    target = f"{FOLDER}/{folder.name}"
+    if path.is_symlink() and str(path.readlink()) == target:
         return
     if path.is_dir() and not path.is_symlink():
-        _adopt(run, path)
+        _move_copy(run, path)
     temporary = run / temporary_name(link)
     try:
         try:
-            temporary.symlink_to(named, target_is_directory=True)
+            temporary.symlink_to(target, target_is_directory=True)
         except OSError as error:
             if error.errno not in NO_LINKS:
                 raise
-            write_file(temporary, [named.encode()])
+            write_file(temporary, [target.encode()])
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
     fsync_folder(run)
 
 
-def _adopt(run: Path, copied: Path) -> None:
-    """Move a directory that a copying tool put in the place of a link to where checkpoints are."""
+def _move_copy(run: Path, copied: Path) -> None:
+    """Move a directory that a copying tool left in place of a link to the other checkpoints."""
     try:
         step = read_manifest(copied).step
     except ModelError:
         remove(copied)
         return
-    if any(_same(path, copied) for path in checkpoints(run)):
+    if any(_is_identical(path, copied) for path in checkpoints(run)):
         remove(copied)
     else:
         copied.rename(_free_name(run, step))
         fsync_folder(run / FOLDER)
 
 
-def prune(run: Path, keep: int, spare: Collection[int] = ()) -> None:
-    """Remove old checkpoints: the newest `keep` up to `last` stay, and `best`, and the steps to spare.
+def prune(run: Path, keep: int, keep_steps: Collection[int] = ()) -> None:
+    """Remove old checkpoints; the newest `keep` up to `last` stay, and `best`, and those of `keep_steps`.
 
-    Those after `last` stay as well: they are nobody's to judge here (see discard_after).
-
-    >>> prune(Path("nowhere"), keep=2)
+    Checkpoints after `last` stay as well; discard_after removes them.
     """
-    last, best = target(run, "last"), target(run, "best")
-    if last is None or (limit := order(last)) is None:
+    last, best = resolve_link(run, "last"), resolve_link(run, "best")
+    if last is None or (limit := parse_name(last)) is None:
         return
     seen: set[int] = set()
     for path in checkpoints(run)[::-1]:
-        step, revision = _place(path)
+        step, revision = _step_and_revision(path)
         if (step, revision) > limit:
             continue
-        wanted = step not in seen and (len(seen) < keep or step in spare)
-        if step not in seen and _whole(path):
+        stays = step not in seen and (len(seen) < keep or step in keep_steps)
+        if step not in seen and _is_complete(path):
             seen.add(step)
-        if not wanted and (best is None or path.resolve() != best.resolve()):
+        if not stays and (best is None or path.resolve() != best.resolve()):
             remove(path)
 
 
-def _whole(folder: Path) -> bool:
+def _is_complete(folder: Path) -> bool:
     try:
         verify_sizes(folder, read_manifest(folder))
     except ModelError:
@@ -231,60 +201,40 @@ def _whole(folder: Path) -> bool:
 
 
 def discard_after(run: Path, step: int) -> None:
-    """Forget the checkpoints after a step, for a run that goes on from there; `best` stays.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as name:
-    ...     run = Path(name)
-    ...     for step in (800, 1600):
-    ...         point(run, "last", commit(run, step, lambda folder: None))
-    ...     discard_after(run, 800)
-    ...     [path.name for path in checkpoints(run)], str((run / "last").readlink())
-    (['00000800'], 'checkpoints/00000800')
-    """
+    """Remove the checkpoints after a step, for a run that resumes there; `best` stays."""
     found = checkpoints(run)
-    kept = [path for path in found if _place(path)[0] <= step]
-    last, best = target(run, "last"), target(run, "best")
-    if kept and last is not None and (order(last) or (0, 0))[0] > step:
-        point(run, "last", kept[-1])
-    for path in found[len(kept) :]:
+    before = [path for path in found if _step_and_revision(path)[0] <= step]
+    last, best = resolve_link(run, "last"), resolve_link(run, "best")
+    if before and last is not None and (parse_name(last) or (0, 0))[0] > step:
+        set_link(run, "last", before[-1])
+    for path in found[len(before) :]:
         if best is None or path.resolve() != best.resolve():
             remove(path)
 
 
 def remove(folder: Path) -> None:
-    """Remove a checkpoint; it loses its name first, so that half of one is never met under that name.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as run:
-    ...     remove(commit(Path(run), 800, lambda folder: None))
-    ...     checkpoints(Path(run))
-    []
-    """
+    """Remove a checkpoint; it is renamed first, so that no reader finds half of one under its name."""
     temporary = folder.with_name(temporary_name(folder.name))
     folder.rename(temporary)
     shutil.rmtree(temporary)
 
 
-def sweep(run: Path) -> None:
-    """Remove what dead writers left half written or half removed; what a living one is writing stays.
-
-    >>> sweep(Path("nowhere"))
-    """
+def remove_stale(run: Path) -> None:
+    """Remove unfinished files of dead writers; those of a living writer stay."""
     links = [*run.glob(f"{TEMPORARY}last-*"), *run.glob(f"{TEMPORARY}best-*")]
     for path in [*links, *(run / FOLDER).glob(f"{TEMPORARY}*")]:
         if path.is_symlink() or not path.is_dir():
             path.unlink(missing_ok=True)
         else:
-            _sweep_folder(path)
+            _remove_stale_folder(path)
 
 
-def _sweep_folder(path: Path) -> None:
+def _remove_stale_folder(path: Path) -> None:
     lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(path, ignore_errors=True)
-    except OSError:  # a living writer has it
+    except OSError:  # a living writer has the lock
         return
     finally:
         os.close(lock)

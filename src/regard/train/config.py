@@ -1,4 +1,4 @@
-"""What a recipe can say about training, and what a run may change when it goes on."""
+"""Training settings: the [train] section of a recipe."""
 
 from __future__ import annotations
 
@@ -6,90 +6,84 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from regard.config import check_at_least, check_share
 from regard.errors import ConfigError
 from regard.train.optim import Adam, OptimizerConfig
 from regard.train.schedule import InverseSqrt, Schedule
 
-PROBE = 200
-"""characters of the longest probe: what is kept of it grows with the square"""
+PROBE_LIMIT = 200
+"""most characters of train.probe: the stored attention grows with the square"""
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How a model is trained. The budget is one of steps, epochs, minutes; none of them means 10 epochs.
-
-    >>> TrainConfig(steps=10, minutes=3)
-    Traceback (most recent call last):
-    regard.errors.ConfigError: give one of steps, epochs and minutes, not several (steps = 10, minutes = 3)
-    """
+    """Settings of training. The budget is one of steps, epochs and minutes; if none is given, 10 epochs."""
 
     steps: int | None = None
-    """updates of the weights"""
+    """training steps: updates of the weights"""
     epochs: float | None = None
-    """passes over the training data"""
+    """epochs: passes over the training data"""
     minutes: float | None = None
-    """time to train for, validation not counted; measured and turned into steps once, at the start"""
-    tokens: int = 4096
-    """positions in a batch, padding included, on its longer side; over all processes"""
+    """training time without validation; converted into steps once, at the start, by timing a few batches"""
+    batch_tokens: int = 4096
+    """batch size in tokens: positions on the longer side, padding included, over all processes"""
     accumulate: int = 1
-    """batches that make one update"""
+    """gradient accumulation: batches per update"""
     optimizer: OptimizerConfig = Adam()
-    """what makes an update of a gradient"""
+    """optimizer"""
     schedule: Schedule = InverseSqrt()
-    """how the learning rate goes"""
-    clip: float | None = 1.0
-    """longest gradient; a longer one is shortened to it; 0 for none"""
-    smoothing: float = 0.1
-    """label smoothing: share of the target spread over the whole vocabulary"""
+    """learning-rate schedule"""
+    clip_norm: float | None = 1.0
+    """gradient clipping: largest L2 norm of the gradient; 0: no clipping"""
+    label_smoothing: float = 0.1
+    """label smoothing: share of the target probability spread over the whole vocabulary"""
     ema: float = 0.0
-    """share of the averaged weights kept at each step (such as 0.999; less in the first steps); 0: no averaging"""
+    """exponential moving average of the weights: its decay, such as 0.999 (less in the first steps); 0: no averaging"""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """numbers used inside layers; bfloat16 helps on a GPU and is slow on most CPUs"""
+    """mixed precision: number format inside layers; bfloat16 is slower than float32 on most CPUs"""
     compile: bool = False
-    """compile the layers with torch.compile; needs a C++ compiler and minutes"""
-    every: int | None = None
-    """steps between validations; not set: once an epoch"""
-    save: int | None = None
+    """compile the layers with torch.compile; needs a C++ compiler and takes minutes"""
+    validate_every: int | None = None
+    """steps between validations; not set: once per epoch"""
+    save_every: int | None = None
     """steps between checkpoints; not set: at validations only"""
-    keep: int = 2
-    """checkpoints that stay, besides the best"""
+    keep_checkpoints: int = 2
+    """newest checkpoints to keep, besides the best"""
     patience: int = 0
-    """stop after so many validations without improvement; 0: never"""
-    select: str = "loss"
-    """the score of validation that calls a checkpoint the best, such as loss; which there are is the task's to say"""
+    """early stopping: stop after this many validations without improvement; 0: never"""
+    best_metric: str = "loss"
+    """validation metric that selects the best checkpoint, such as loss; the choices depend on the task"""
     tensorboard: bool = False
     """also write event files for TensorBoard; needs the tensorboard extra"""
     probe: str | None = None
-    """a sentence that is looked into at each validation: the studio shows how its attention came about"""
+    """a text whose attention is recorded at each validation; the studio shows how it develops"""
     on_nan: Literal["stop", "skip"] = "stop"
-    """what to do when a gradient is not a number: stop, or leave the update out"""
+    """what to do when a loss or gradient is NaN: stop, or skip the update"""
 
     def __post_init__(self) -> None:
         budget = {n: getattr(self, n) for n in ("steps", "epochs", "minutes") if getattr(self, n) is not None}
         if len(budget) > 1:
-            said = ", ".join(f"{name} = {value}" for name, value in budget.items())
-            raise ConfigError(f"give one of steps, epochs and minutes, not several ({said})")
-        at_least = {"tokens": 1, "accumulate": 1, "keep": 2, "patience": 0, "every": 1, "save": 1, "steps": 1}
-        for name, least in at_least.items():
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ConfigError(f"{name} = {value} must be at least {least}")
+            given = ", ".join(f"{name} = {value}" for name, value in budget.items())
+            raise ConfigError(f"give one of steps, epochs and minutes, not several ({given})")
+        for name in ("batch_tokens", "accumulate", "validate_every", "save_every", "steps"):
+            if getattr(self, name) is not None:
+                check_at_least(self, 1, name)
+        check_at_least(self, 2, "keep_checkpoints")
+        check_at_least(self, 0, "patience")
         for name in ("epochs", "minutes"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ConfigError(f"{name} = {value} must be above 0")
-        if self.clip is not None and not self.clip >= 0:
-            raise ConfigError(f"clip = {self.clip} must be at least 0 (0: gradients are not shortened)")
-        if self.probe is not None and not 0 < len(self.probe.strip()) <= PROBE:
-            raise ConfigError(f"probe: expected a sentence of 1 to {PROBE} characters, got {len(self.probe.strip())}")
-        for name in ("smoothing", "ema"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name} = {getattr(self, name)} must be at least 0 and below 1")
+        if self.clip_norm is not None and not self.clip_norm >= 0:
+            raise ConfigError(f"clip_norm = {self.clip_norm} must be at least 0 (0: no gradient clipping)")
+        if self.probe is not None and not 0 < len(self.probe.strip()) <= PROBE_LIMIT:
+            raise ConfigError(
+                f"probe: expected a sentence of 1 to {PROBE_LIMIT} characters, got {len(self.probe.strip())}"
+            )
+        check_share(self, "label_smoothing", "ema")
 
 
-MAY_CHANGE = frozenset(
-    f"train.{name}"
-    for name in ("steps", "epochs", "every", "save", "keep", "patience", "select", "tensorboard", "probe")
-)
-"""Settings that may differ when a run goes on. Its past stays as it is; under a schedule that looks at the planned end
-(cosine, linear) or at validation (plateau) its future is another than it would have been."""
+_RESUMABLE = "steps epochs validate_every save_every keep_checkpoints patience best_metric tensorboard probe"
+MAY_CHANGE = frozenset(f"train.{name}" for name in _RESUMABLE.split())
+"""Settings that may differ when a run is resumed. Its past is unaffected; under a schedule that depends on the planned
+steps (cosine, linear) or on validation (plateau) the rest of the run differs from what it would have been."""

@@ -1,7 +1,7 @@
-"""What somebody else asks of a run while it trains: a file in its directory, for which the trainer looks at each step.
+"""Control file of a running training: the trainer reads it after each step.
 
-The file holds one word. `echo save > runs/mine/control` writes a checkpoint after the step that is going on, `stop`
-writes one and ends the run; the studio's buttons do the same. Whoever trains takes the file away: that is the answer.
+The file holds one word: `echo save > runs/mine/control` writes a checkpoint after the current step, `stop` writes one
+and ends the run. The studio's buttons write the same file. The trainer removes it, which acknowledges the command.
 """
 
 from __future__ import annotations
@@ -12,64 +12,44 @@ from typing import Literal, get_args
 from regard.files import write_text_atomically
 
 FILE = "control"
-Request = Literal["save", "stop"]
-REQUESTS: tuple[Request, ...] = get_args(Request)
-BITS = 4
-"""more than any request's number: a signal and a request travel as one number, the signal first"""
+Command = Literal["save", "stop"]
+COMMANDS: tuple[Command, ...] = get_args(Command)
+RADIX = 4
+"""larger than any command's number: ranks exchange a signal and a command as one number, RADIX * signal + command"""
 
 
 class Control:
-    """The trainer's end. Only who leads looks, the others are told; what was asked of an earlier training is dropped.
+    """Reads the control file on the main rank; a command left over from an earlier training is dropped."""
 
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     control = Control(Path(folder), leads=True)
-    ...     ask(Path(folder), "stop")
-    ...     control.asked(), control.asked()
-    (2, 0)
-    """
+    def __init__(self, run: Path, is_main: bool) -> None:
+        self.file, self.is_main = run / FILE, is_main
+        self.poll()
 
-    def __init__(self, run: Path, leads: bool) -> None:
-        self.file, self.leads = run / FILE, leads
-        self.asked()
-
-    def asked(self) -> int:
-        """What is asked now: 0 for nothing, else the number of a request, counted from 1. One stat if nobody asks."""
-        if not self.leads or not self.file.is_file():
+    def poll(self) -> int:
+        """Number of the pending command, counted from 1; 0 for none. Costs one stat if there is no file."""
+        if not self.is_main or not self.file.is_file():
             return 0
         taken = self.file.with_name(f"{FILE}.taken")
         try:
-            self.file.replace(taken)  # first of all: what is asked from here on is another request
+            self.file.replace(taken)  # first: a file written from here on is another command
             word = taken.read_text(encoding="utf-8", errors="replace").strip()
             taken.unlink()
-        except OSError:  # where nobody may write, nobody could have asked
+        except OSError:  # a folder that cannot be written
             return 0
-        return next((number for number, request in enumerate(REQUESTS, 1) if request == word), 0)
+        return next((number for number, command in enumerate(COMMANDS, 1) if command == word), 0)
 
 
-def ask(run: Path, request: Request) -> None:
-    """Ask whoever trains in `run`; a later request replaces one that was not seen yet, but none replaces "stop".
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ask(Path(folder), "stop")
-    ...     ask(Path(folder), "save")
-    ...     pending(Path(folder))
-    'stop'
-    """
-    if pending(run) != "stop":
-        write_text_atomically(run / FILE, f"{request}\n")
+def send_command(run: Path, command: Command) -> None:
+    """Send a command to the training in `run`; it replaces one that was not read yet, except "stop"."""
+    if pending_command(run) != "stop":
+        write_text_atomically(run / FILE, f"{command}\n")
 
 
-def pending(run: Path) -> Request | None:
-    """What was asked and not answered yet.
-
-    >>> pending(Path("nowhere")) is None
-    True
-    """
+def pending_command(run: Path) -> Command | None:
+    """The command that the trainer has not read yet."""
     try:
         with (run / FILE).open(encoding="utf-8", errors="replace") as file:
             word = file.read(8).strip()
     except OSError:
         return None
-    return next((request for request in REQUESTS if request == word), None)
+    return next((command for command in COMMANDS if command == word), None)

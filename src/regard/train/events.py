@@ -1,4 +1,4 @@
-"""What a trainer tells whoever listens. A listener is any function of an event; it changes nothing."""
+"""Events of training and their listeners. A listener is any function of an event; it does not change the training."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ from regard.files import append_line, cannot_write, write_text_atomically
 
 @dataclass(frozen=True)
 class Began:
-    """Training starts, or goes on from a step.
-
-    >>> Began(step=800, steps=2000, parameters=7_600_000).step
-    800
-    """
+    """Training started, or resumed at a step."""
 
     step: int
     steps: int
@@ -29,19 +25,15 @@ class Began:
 
 @dataclass(frozen=True)
 class Stepped:
-    """The weights were updated.
-
-    >>> Stepped(step=1, loss=9.0, rate=1e-4, norm=1.5, tokens=4000, seconds=0.5).tokens
-    4000
-    """
+    """The weights were updated."""
 
     step: int
     loss: float
-    """what was minimised, per prediction"""
+    """training loss per prediction"""
     rate: float
-    """the learning rate"""
+    """learning rate"""
     norm: float
-    """the gradient's length before clipping"""
+    """gradient norm before clipping"""
     tokens: int
     """predictions, over all processes"""
     seconds: float
@@ -49,11 +41,7 @@ class Stepped:
 
 @dataclass(frozen=True)
 class Validated:
-    """The model was tried on data it does not learn from.
-
-    >>> Validated(step=100, metrics={"loss": 2.0}, best=True).best
-    True
-    """
+    """The model was validated; `best` says whether it is the best so far."""
 
     step: int
     metrics: Mapping[str, float]
@@ -63,11 +51,7 @@ class Validated:
 
 @dataclass(frozen=True)
 class Saved:
-    """A checkpoint was committed.
-
-    >>> Saved(step=100, path=Path("runs/a/checkpoints/00000100")).step
-    100
-    """
+    """A checkpoint was committed."""
 
     step: int
     path: Path
@@ -75,23 +59,16 @@ class Saved:
 
 @dataclass(frozen=True)
 class Skipped:
-    """An update was left out because a gradient was not a number.
-
-    >>> Skipped(step=7, culprit="decoder.layers.2.cross").culprit
-    'decoder.layers.2.cross'
-    """
+    """An update was skipped because its loss or gradient was not finite."""
 
     step: int
-    culprit: str
+    first_nonfinite: str
+    """the first module with a non-finite output, or "gradient of" the first such parameter"""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """Training is over: "done", "early", "interrupted", "terminated" or, by the control file, "stopped".
-
-    >>> Ended(step=2000, reason="done").reason
-    'done'
-    """
+    """Training ended: "done", "early", "interrupted", "terminated" or, by the control file, "stopped"."""
 
     step: int
     reason: str
@@ -103,16 +80,9 @@ Listener = Callable[[Event], None]
 
 
 class MetricsFile:
-    """Writes metrics.jsonl and samples.jsonl: one JSON object a line, every `every` steps and at each validation.
+    """Listener that writes metrics.jsonl and samples.jsonl: one JSON object per `every` steps and per validation.
 
-    A run that was killed goes on from its last checkpoint: what it had written of later steps is dropped then, so that
-    no step is told twice.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as run:
-    ...     MetricsFile(Path(run))(Validated(5, {"loss": 2.0}, True))
-    ...     (Path(run) / "metrics.jsonl").read_text()
-    '{"event": "validated", "step": 5, "loss": 2.0, "best": true}\\n'
+    A killed run resumes from its last checkpoint; lines of later steps are dropped then: no step is logged twice.
     """
 
     def __init__(self, run: Path, every: int = 10) -> None:
@@ -141,29 +111,20 @@ class MetricsFile:
 
 
 def drop_after(path: Path, step: int) -> None:
-    """Drop the lines of later steps, and what a crash left of a line; whoever reads sees the old file or the new one.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as run:
-    ...     file = Path(run) / "metrics.jsonl"
-    ...     _ = file.write_text('{"step": 1}\\n{"step": 2}\\n{"step": 3}\\n{"st')
-    ...     drop_after(file, 2)
-    ...     file.read_text()
-    '{"step": 1}\\n{"step": 2}\\n'
-    """
+    """Drop the lines of later steps and an incomplete last line; the file is replaced atomically."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         return
     except OSError as error:
         raise cannot_write(path, 0, error) from error
-    kept = b"".join(line for line in data.splitlines(keepends=True) if _is_upto(line, step))
-    if kept != data:
-        write_text_atomically(path, kept.decode())
+    lines = b"".join(line for line in data.splitlines(keepends=True) if _is_up_to(line, step))
+    if lines != data:
+        write_text_atomically(path, lines.decode())
 
 
-def _is_upto(line: bytes, step: int) -> bool:
-    """Whether a line is whole and of this step or an earlier one; a power cut may leave anything."""
+def _is_up_to(line: bytes, step: int) -> bool:
+    """Whether a line is complete JSON of this step or an earlier one; a power cut may leave anything."""
     try:
         row = json.loads(line) if line.endswith(b"\n") else None
     except (ValueError, RecursionError):
@@ -172,16 +133,7 @@ def _is_upto(line: bytes, step: int) -> bool:
 
 
 class TensorBoard:
-    """Writes event files for TensorBoard (the `tensorboard` extra).
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as run:
-    ...     tell = TensorBoard(Path(run))
-    ...     for event in (Began(0, 10, 99), Validated(5, {"loss": 2.5}, best=True), Ended(10, "done")):
-    ...         tell(event)
-    ...     [file.name.split(".")[0] for file in Path(run, "tensorboard").iterdir()]
-    ['events']
-    """
+    """Listener that writes event files for TensorBoard (the `tensorboard` extra)."""
 
     def __init__(self, run: Path) -> None:
         try:
@@ -194,7 +146,7 @@ class TensorBoard:
 
     def __call__(self, event: Event) -> None:
         match event:
-            case Began():  # what a killed run has told of later steps is not shown
+            case Began():  # hides what a killed run logged of later steps
                 self.writer = self._open(event.step)
             case Stepped():
                 rows = {"loss": event.loss, "rate": event.rate, "norm": event.norm}
@@ -204,6 +156,6 @@ class TensorBoard:
             case Ended():
                 self.writer.close()
 
-    def _write(self, side: str, step: int, rows: Mapping[str, float]) -> None:
+    def _write(self, split: str, step: int, rows: Mapping[str, float]) -> None:
         for name, value in rows.items():
-            self.writer.add_scalar(f"{side}/{name}", value, step)
+            self.writer.add_scalar(f"{split}/{name}", value, step)

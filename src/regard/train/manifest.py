@@ -1,7 +1,7 @@
-"""The manifest of a checkpoint: size and SHA-256 of every file, and which names stand for one weight.
+"""Manifest of a checkpoint: size and SHA-256 of every file, and which names share one weight.
 
-It protects itself too: it holds the digest of its own content and has exactly one way to be written, so
-a changed byte anywhere in a checkpoint is noticed, a blank in the manifest included.
+It holds the digest of its own content and has exactly one serialization, so a changed byte anywhere in a checkpoint is
+detected, even a space in the manifest.
 """
 
 from __future__ import annotations
@@ -15,56 +15,44 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import ModelError
-from regard.files import Written
+from regard.files import FileDigest, file_sha256
 
-FORMAT = 1
-"""The version of the checkpoint directory that this regard writes and reads."""
+FORMAT = 2
+"""Checkpoint format that this version writes and reads; 2 since the weights have the field's names."""
 
 NAME = "manifest.json"
-LARGEST = 16 << 20
+MAX_SIZE = 16 << 20
 FILE_NAME = re.compile(r"[a-z][a-z0-9_]*\.(safetensors|json)")
-"""What a file may be called: never a path, so that a manifest cannot point out of its directory."""
+"""Allowed file names: never a path, so that a manifest cannot point out of its directory."""
+
+
+class OtherVersion(ModelError):
+    """A run that another version of regard saved in a format that this one does not read."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a checkpoint directory must hold, to the last bit.
-
-    >>> Manifest(800, files={"state.json": Written(2, "44136fa355b3678a")}, tied={}).step
-    800
-    """
+    """Expected content of a checkpoint directory."""
 
     step: int
-    """The number of updates the weights have seen."""
-    files: Mapping[str, Written]
-    """File name -> its size and SHA-256."""
+    """Updates of the weights so far."""
+    files: Mapping[str, FileDigest]
+    """File name -> size and SHA-256."""
     tied: Mapping[str, Mapping[str, str]]
-    """Group of tensors -> alias -> the name under which the tensor is stored."""
+    """Tensor group -> alias -> name under which the tensor is stored."""
 
     def body(self) -> dict[str, Any]:
-        """The content as plain data, without the digest.
-
-        >>> Manifest(800, {}, {}).body()
-        {'files': {}, 'format': 1, 'step': 800, 'tied': {}}
-        """
-        files = {name: {"sha256": held.sha256, "size": held.size} for name, held in sorted(self.files.items())}
+        """The content as plain data, without the digest."""
+        files = {name: {"sha256": file.sha256, "size": file.size} for name, file in sorted(self.files.items())}
         tied = {group: dict(table) for group, table in self.tied.items()}
         return {"files": files, "format": FORMAT, "step": self.step, "tied": tied}
 
     def digest(self) -> str:
-        """One hash for the whole checkpoint: equal where every tensor and every number of the state are.
-
-        >>> Manifest(800, {}, {}).digest()[:16]
-        '11252c72592405d2'
-        """
+        """SHA-256 of the whole checkpoint: equal if and only if every tensor and the state are."""
         return hashlib.sha256(_canonical(self.body())).hexdigest()
 
     def render(self) -> bytes:
-        """The bytes of manifest.json.
-
-        >>> parse(Manifest(800, {}, {}).render(), Path("manifest.json"))
-        Manifest(step=800, files={}, tied={})
-        """
+        """The bytes of manifest.json."""
         return _canonical({"digest": self.digest(), **self.body()})
 
 
@@ -73,25 +61,17 @@ def _canonical(data: Mapping[str, Any]) -> bytes:
 
 
 def parse(data: bytes, path: Path) -> Manifest:
-    """Read the bytes of a manifest that lies at a path, or say why they are none.
-
-    >>> parse(b"{", Path("run/last/manifest.json"))
-    Traceback (most recent call last):
-    regard.errors.ModelError: run/last/manifest.json: is not JSON any more; this checkpoint is damaged, use another
-    """
+    """Parse the bytes of the manifest at a path, or raise a ModelError."""
     try:
         content = json.loads(data.decode())
     except (ValueError, RecursionError):
-        raise _damaged(path, "is not JSON any more") from None
+        raise _damaged(path, "is not valid JSON") from None
     if not isinstance(content, dict) or not isinstance(content.get("format"), int):
         raise _damaged(path, "names no checkpoint format")
     if content["format"] != FORMAT:
-        raise ModelError(
-            f"{path.parent} was written by checkpoint format {content['format']}; this regard reads format {FORMAT}; "
-            f"use the version of regard that wrote it"
-        )
+        raise _other_format(path.parent, content["format"])
     try:
-        files = {name: Written(int(held["size"]), str(held["sha256"])) for name, held in content["files"].items()}
+        files = {name: FileDigest(int(file["size"]), str(file["sha256"])) for name, file in content["files"].items()}
         tied = {group: {str(k): str(v) for k, v in table.items()} for group, table in content["tied"].items()}
         manifest = Manifest(int(content["step"]), files, tied)
         unchanged = manifest.render() == data
@@ -108,43 +88,30 @@ def parse(data: bytes, path: Path) -> Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a checkpoint directory.
-
-    >>> read_manifest(Path("nowhere"))
-    Traceback (most recent call last):
-    regard.errors.ModelError: nowhere: there is no checkpoint; expected a directory with a manifest.json
-    """
+    """Read the manifest of a checkpoint directory."""
     path = folder / NAME
     try:
         if not folder.is_dir():
             raise ModelError(f"{folder}: there is no checkpoint; expected a directory with a {NAME}")
         if not path.is_file():
             raise ModelError(f"{folder} is not a checkpoint: {NAME} is missing")
-        if path.stat().st_size > LARGEST:
-            raise _damaged(path, f"expected at most {LARGEST:,} bytes, found {path.stat().st_size:,}")
+        if path.stat().st_size > MAX_SIZE:
+            raise _damaged(path, f"expected at most {MAX_SIZE:,} bytes, found {path.stat().st_size:,}")
         data = path.read_bytes()
     except OSError as error:
-        raise cannot_read(path, error) from error
+        raise read_error(path, error) from error
     return parse(data, path)
 
 
 def verify(folder: Path, manifest: Manifest) -> None:
-    """Raise a ModelError that names the file unless every file is what the manifest says.
-
-    >>> verify(Path("nowhere"), Manifest(800, {"state.json": Written(2, "44")}, {}))
-    Traceback (most recent call last):
-    regard.errors.ModelError: nowhere: state.json is missing; this checkpoint is damaged, use another
-    """
+    """Check size and SHA-256 of every file; a ModelError names the first that differs."""
     verify_sizes(folder, manifest)
     for name, expected in manifest.files.items():
         verify_file(folder / name, expected)
 
 
 def verify_sizes(folder: Path, manifest: Manifest) -> None:
-    """The quick half of verify: every file is there and has its size.
-
-    >>> verify_sizes(Path("nowhere"), Manifest(800, {}, {}))
-    """
+    """Check that every file is there and has its size: the quick half of `verify`."""
     for name, expected in manifest.files.items():
         path = folder / name
         try:
@@ -152,37 +119,32 @@ def verify_sizes(folder: Path, manifest: Manifest) -> None:
                 raise _damaged(folder, f"{name} is missing")
             found = path.stat().st_size
         except OSError as error:
-            raise cannot_read(path, error) from error
+            raise read_error(path, error) from error
         if found != expected.size:
             raise _damaged(path, f"expected {expected.size:,} bytes, found {found:,}")
 
 
-def verify_file(path: Path, expected: Written) -> None:
-    """The slow half of verify: the bytes of one file are those that were written.
-
-    >>> import tempfile
-    >>> from regard.files import write_file
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "state.json"
-    ...     verify_file(path, write_file(path, [b"{}"]))
-    """
+def verify_file(path: Path, expected: FileDigest) -> None:
+    """Check the SHA-256 of one file: the slow half of `verify`."""
     try:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = file_sha256(path)
     except OSError as error:
-        raise cannot_read(path, error) from error
+        raise read_error(path, error) from error
     if found != expected.sha256:
         raise _damaged(path, f"its bytes have changed (SHA-256 {expected.sha256[:8]} expected, {found[:8]} found)")
+
+
+def _other_format(folder: Path, found: int) -> OtherVersion:
+    run = folder.parents[1] if folder.parent.name == "checkpoints" else folder.parent
+    age, remedy = ("an earlier", "train it again") if found < FORMAT else ("a later", "upgrade regard")
+    formats = f"checkpoint format {found}; this one reads {FORMAT}"
+    return OtherVersion(f"{run} was saved by {age} version of regard ({formats}); {remedy}")
 
 
 def _damaged(path: Path, what: str) -> ModelError:
     return ModelError(f"{path}: {what}; this checkpoint is damaged, use another")
 
 
-def cannot_read(path: Path, error: OSError) -> ModelError:
-    """The error for a part of a checkpoint that the system does not let us read.
-
-    >>> print(cannot_read(Path("run/last/state.json"), PermissionError(13, "Permission denied")))
-    run/last/state.json: cannot be read (Permission denied)
-    """
+def read_error(path: Path, error: OSError) -> ModelError:
+    """The ModelError for a file that cannot be opened or read."""
     return ModelError(f"{path}: cannot be read ({error.strerror or error})")

@@ -1,4 +1,4 @@
-"""Which numbers layers compute with: float32, or bfloat16 by torch.autocast; weights and sums stay float32."""
+"""Mixed precision: float32, or bfloat16 through torch.autocast; weights and sums stay float32."""
 
 from __future__ import annotations
 
@@ -12,31 +12,25 @@ from pathlib import Path
 
 import torch
 
-FLAGS = Path("/proc/cpuinfo")
-PROBE = "import torch; torch.ones(64, 128).bfloat16() @ torch.ones(128, 128).bfloat16()"
+CPU_INFO = Path("/proc/cpuinfo")
+MATMUL = "import torch; torch.ones(64, 128).bfloat16() @ torch.ones(128, 128).bfloat16()"
 
 
 @dataclass(frozen=True)
 class Precision:
-    """How one device computes; `around` forward and backward, `inside` forward only.
-
-    >>> precision = Precision("bfloat16", "cpu")
-    >>> with precision.around(), precision.inside():
-    ...     (torch.ones(2, 3) @ torch.ones(3, 2)).dtype
-    torch.bfloat16
-    """
+    """Precision on one device: `backend` around forward and backward, `autocast` around forward only."""
 
     name: str
     device: str
 
-    def inside(self) -> torch.autocast:
-        """For what is computed forward."""
+    def autocast(self) -> torch.autocast:
+        """Autocast context of the forward pass."""
         return torch.autocast(self.device, torch.bfloat16, enabled=self.name == "bfloat16")
 
     @contextmanager
-    def around(self) -> Iterator[None]:
-        """For forward and backward: without oneDNN where its bfloat16 would end the process."""
-        if self.name == "float32" or self.device != "cpu" or tiles_work():
+    def backend(self) -> Iterator[None]:
+        """Context of forward and backward: disables oneDNN where its bfloat16 kernels crash the process."""
+        if self.name == "float32" or self.device != "cpu" or bf16_matmul_works():
             yield
             return
         before = torch.backends.mkldnn.enabled
@@ -48,15 +42,12 @@ class Precision:
 
 
 @cache
-def tiles_work() -> bool:
-    """Whether a product of bfloat16 matrices survives here.
+def bf16_matmul_works() -> bool:
+    """Whether a bfloat16 matrix product survives on this CPU.
 
-    Some virtual machines say that the processor has matrix tiles (AMX) and hide how large they are; oneDNN believes
-    the first, and an illegal instruction ends the process. So another process tries, where there are tiles at all.
-
-    >>> tiles_work() in (True, False)
-    True
+    Some virtual machines report matrix tiles (AMX) and hide their size; oneDNN believes the first, and an illegal
+    instruction ends the process. So a subprocess tries, on machines that report tiles at all.
     """
-    if not FLAGS.exists() or "amx_tile" not in FLAGS.read_text(encoding="utf-8", errors="replace"):
+    if not CPU_INFO.exists() or "amx_tile" not in CPU_INFO.read_text(encoding="utf-8", errors="replace"):
         return True
-    return subprocess.run([sys.executable, "-c", PROBE], capture_output=True, check=False).returncode >= 0
+    return subprocess.run([sys.executable, "-c", MATMUL], capture_output=True, check=False).returncode >= 0

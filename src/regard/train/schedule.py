@@ -1,4 +1,4 @@
-"""How the learning rate goes: pure functions of the step (from 1 on), the planned steps and the drops so far."""
+"""Learning-rate schedules: pure functions of the step (from 1 on), the planned steps and the drops so far."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ from typing import Literal
 from regard.errors import ConfigError
 
 
-def _positive(lr: float) -> None:
-    if not lr > 0:
-        raise ConfigError(f"lr = {lr} must be above 0")
+@dataclass(frozen=True)
+class _WarmupSchedule:
+    """Settings of a schedule with linear warmup to a given learning rate."""
+
+    kind: str = ""
+    lr: float = 5e-4
+    """peak learning rate"""
+    warmup: int = 4000
+    """steps of linear warmup"""
+
+    def __post_init__(self) -> None:
+        if not self.lr > 0:
+            raise ConfigError(f"lr = {self.lr} must be above 0")
 
 
 @dataclass(frozen=True)
@@ -23,13 +33,13 @@ class Noam:
     """
 
     kind: Literal["noam"] = "noam"
-    """the Transformer paper's"""
+    """the Transformer paper's schedule"""
     warmup: int = 4000
-    """steps of linear rise"""
+    """steps of linear warmup"""
     width: int = 512
     """the model's width"""
     factor: float = 1.0
-    """multiplies everything"""
+    """multiplies the learning rate"""
 
     def __post_init__(self) -> None:
         if self.width < 1 or not self.factor > 0:
@@ -40,102 +50,83 @@ class Noam:
 
 
 @dataclass(frozen=True)
-class InverseSqrt:
-    """Linear rise to lr, then lr x sqrt(warmup / step).
+class InverseSqrt(_WarmupSchedule):
+    """Linear warmup to lr, then lr x sqrt(warmup / step).
 
     >>> InverseSqrt(lr=1.0, warmup=4).rate(2, 100), InverseSqrt(lr=1.0, warmup=4).rate(16, 100)
     (0.5, 0.5)
     """
 
     kind: Literal["inverse-sqrt"] = "inverse-sqrt"
-    """as Noam, but the peak is given"""
-    lr: float = 5e-4
-    """the peak"""
-    warmup: int = 4000
-    """steps of linear rise"""
-
-    def __post_init__(self) -> None:
-        _positive(self.lr)
+    """inverse square root decay, as Noam with the peak given"""
 
     def rate(self, step: int, steps: int, drops: int = 0) -> float:
         return self.lr * min(step / max(self.warmup, 1), math.sqrt(max(self.warmup, 1) / step))
 
 
 @dataclass(frozen=True)
-class Cosine:
-    """Linear rise to lr, then half a cosine down to floor x lr (Loshchilov and Hutter 2017).
-
-    >>> Cosine(lr=1.0, warmup=0).rate(100, 100)
-    0.0
-    """
-
-    kind: Literal["cosine"] = "cosine"
-    """ends at the planned last step"""
-    lr: float = 5e-4
-    """the peak"""
+class _DecaySchedule(_WarmupSchedule):
     warmup: int = 400
-    """steps of linear rise"""
     floor: float = 0.0
-    """share of lr that is left at the end"""
-
-    def __post_init__(self) -> None:
-        _positive(self.lr)
+    """final learning rate, as a share of lr"""
 
     def rate(self, step: int, steps: int, drops: int = 0) -> float:
         if step < self.warmup:
             return self.lr * step / self.warmup
-        way = min((step - self.warmup) / max(steps - self.warmup, 1), 1.0)
-        return self.lr * (self.floor + (1 - self.floor) * (1 + math.cos(math.pi * way)) / 2)
+        done = min((step - self.warmup) / max(steps - self.warmup, 1), 1.0)
+        return self.lr * (self.floor + (1 - self.floor) * self._shape(done))
+
+    def _shape(self, done: float) -> float:
+        """Position between floor x lr (0) and lr (1) after a share of the decay steps."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Linear:
-    """Linear rise to lr, then straight down to floor x lr.
+class CosineDecay(_DecaySchedule):
+    """Linear warmup to lr, then half a cosine down to floor x lr (Loshchilov and Hutter 2017)."""
 
-    >>> Linear(lr=1.0, warmup=0).rate(50, 100)
+    kind: Literal["cosine"] = "cosine"
+    """cosine decay to the planned last step"""
+
+    def _shape(self, done: float) -> float:
+        return (1 + math.cos(math.pi * done)) / 2
+
+
+@dataclass(frozen=True)
+class LinearDecay(_DecaySchedule):
+    """Linear warmup to lr, then linear decay to floor x lr.
+
+    >>> LinearDecay(lr=1.0, warmup=0).rate(50, 100)
     0.5
     """
 
     kind: Literal["linear"] = "linear"
-    """ends at the planned last step"""
-    lr: float = 5e-4
-    """the peak"""
-    warmup: int = 400
-    """steps of linear rise"""
-    floor: float = 0.0
-    """share of lr that is left at the end"""
+    """linear decay to the planned last step"""
 
-    def __post_init__(self) -> None:
-        _positive(self.lr)
-
-    def rate(self, step: int, steps: int, drops: int = 0) -> float:
-        if step < self.warmup:
-            return self.lr * step / self.warmup
-        way = min((step - self.warmup) / max(steps - self.warmup, 1), 1.0)
-        return self.lr * (self.floor + (1 - self.floor) * (1 - way))
+    def _shape(self, done: float) -> float:
+        return 1 - done
 
 
 @dataclass(frozen=True)
-class Plateau:
-    """lr, multiplied by `factor` each time validation has not improved for `patience` validations.
+class Plateau(_WarmupSchedule):
+    """Reduce on plateau: lr x factor^drops; a drop follows `patience` validations without improvement.
 
     >>> Plateau(lr=1.0, factor=0.5).rate(10, 100, drops=2)
     0.25
     """
 
     kind: Literal["plateau"] = "plateau"
-    """lower when stuck"""
+    """reduce the learning rate when validation stops improving"""
     lr: float = 5e-4
-    """the rate to start from"""
+    """initial learning rate"""
     warmup: int = 0
-    """steps of linear rise"""
     factor: float = 0.5
-    """what a drop multiplies by"""
+    """a drop multiplies the learning rate by this"""
     patience: int = 2
     """validations without improvement before a drop"""
 
     def __post_init__(self) -> None:
-        _positive(self.lr)
+        super().__post_init__()
         if self.patience < 1 or not 0 < self.factor < 1:
             raise ConfigError(
                 f"patience = {self.patience} must be at least 1 and factor = {self.factor} above 0 and below 1"
@@ -146,34 +137,26 @@ class Plateau:
 
 
 @dataclass(frozen=True)
-class Constant:
-    """lr, after a linear rise.
-
-    >>> Constant(lr=0.1).rate(7, 100)
-    0.1
-    """
+class Constant(_WarmupSchedule):
+    """Constant learning rate after linear warmup."""
 
     kind: Literal["constant"] = "constant"
-    """no change"""
+    """no decay"""
     lr: float = 5e-4
-    """the rate"""
+    """learning rate"""
     warmup: int = 0
-    """steps of linear rise"""
-
-    def __post_init__(self) -> None:
-        _positive(self.lr)
 
     def rate(self, step: int, steps: int, drops: int = 0) -> float:
         return self.lr * min(1.0, step / max(self.warmup, 1))
 
 
-Schedule = Noam | InverseSqrt | Cosine | Linear | Plateau | Constant
+Schedule = Noam | InverseSqrt | CosineDecay | LinearDecay | Plateau | Constant
 
 
-def drops(schedule: Schedule, before: int, stale: int) -> int:
-    """How often the rate has dropped, after `stale` validations without improvement.
+def count_drops(schedule: Schedule, before: int, stale: int) -> int:
+    """Drops of the learning rate so far, after `stale` validations without improvement.
 
-    >>> drops(Plateau(patience=2), 1, 2), drops(Constant(), 0, 9)
+    >>> count_drops(Plateau(patience=2), 1, 2), count_drops(Constant(), 0, 9)
     (2, 0)
     """
     patience = schedule.patience if isinstance(schedule, Plateau) else 0

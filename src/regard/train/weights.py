@@ -1,4 +1,4 @@
-"""Tensors on disk and in a model: safetensors files, names that share one weight, loading by copy, averaging."""
+"""Weights on disk and in a model: safetensors files, tied names, loading by copy, averaging."""
 
 from __future__ import annotations
 
@@ -11,34 +11,21 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from regard.errors import ModelError
-from regard.files import Written, write_file
+from regard.files import FileDigest, write_file
 
 DTYPES = {
-    torch.float64: "F64",
-    torch.float32: "F32",
-    torch.float16: "F16",
-    torch.bfloat16: "BF16",
-    torch.int64: "I64",
-    torch.int32: "I32",
-    torch.int16: "I16",
-    torch.int8: "I8",
-    torch.uint8: "U8",
-    torch.bool: "BOOL",
-}
-"""How safetensors calls each type."""
+    torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
+    torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
+}  # fmt: skip
+"""names of dtypes in safetensors"""
 
 
-def ties(tensors: Mapping[str, Tensor]) -> dict[str, str]:
-    """Which names stand for the memory of an earlier name: alias -> owner.
-
-    >>> shared = torch.zeros(2, 3)
-    >>> ties({"embed.weight": shared, "bias": torch.zeros(3), "readout.weight": shared})
-    {'readout.weight': 'embed.weight'}
-    """
+def tied_names(tensors: Mapping[str, Tensor]) -> dict[str, str]:
+    """Tied weights, names that share the memory of an earlier name: alias -> owner."""
     owners: dict[tuple[object, ...], str] = {}
     table = {}
     for name, tensor in tensors.items():
-        if tensor.numel() == 0 or tensor.is_meta:  # they have no memory to share: all have the address 0
+        if tensor.numel() == 0 or tensor.is_meta:  # without memory of their own; their address is 0
             continue
         place = (tensor.device, tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride())
         owner = owners.setdefault(place, name)
@@ -47,25 +34,19 @@ def ties(tensors: Mapping[str, Tensor]) -> dict[str, str]:
     return table
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> Written:
-    """Write a new safetensors file; aliases (see ties) are left out. Needs no memory beyond the tensors.
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> FileDigest:
+    """Write a new safetensors file without aliases (see tied_names); needs no memory beyond the tensors.
 
-    Written here and not by the safetensors library so that bytes are hashed on their way to the disk, are never
-    copied as a whole, and a full disk is an OSError; equal tensors give equal files.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = write_tensors(Path(folder) / "a.safetensors", {"one": torch.ones(2)})
-    ...     read_tensors(Path(folder) / "a.safetensors")
-    {'one': tensor([1., 1.])}
+    Not written by the safetensors library so that bytes are hashed on their way to the disk and never copied as a
+    whole, and a full disk is an OSError; equal tensors give equal files.
     """
-    aliases = ties(tensors)
+    aliases = tied_names(tensors)
     stored = {name: tensor for name, tensor in tensors.items() if name not in aliases}
     for name, tensor in stored.items():
         if tensor.dtype not in DTYPES or tensor.is_meta or tensor.layout != torch.strided:
             kind = f"{tensor.dtype}, {tensor.layout}, on {tensor.device}"
             raise ModelError(f"{path}: {name!r} cannot be stored: safetensors has no such tensor ({kind})")
-    # Wide types first: every tensor then lies at a multiple of its element's size.
+    # Wide types first: every tensor is then aligned to its element's size.
     names = sorted(stored, key=lambda name: (-stored[name].element_size(), name))
     return write_file(path, _chunks(names, stored))
 
@@ -90,19 +71,11 @@ def _bytes(tensor: Tensor) -> Tensor:
 
 
 def read_tensors(path: Path, aliases: Mapping[str, str] | None = None) -> dict[str, Tensor]:
-    """The tensors of a safetensors file in memory of their own; an alias gives the very tensor of its owner.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = write_tensors(Path(folder) / "a.safetensors", {"one": torch.ones(2)})
-    ...     tensors = read_tensors(Path(folder) / "a.safetensors", {"uno": "one"})
-    >>> tensors["uno"] is tensors["one"]
-    True
-    """
+    """Read the tensors of a safetensors file as copies; an alias is the same tensor object as its owner."""
     try:
         with safe_open(path, framework="pt") as file:
-            # Cloned: in the file a tensor may lie at any multiple of its element's size, and sums over memory
-            # that is not aligned to 64 bytes differ in their last bit.
+            # Cloned: in the file a tensor is aligned to its element's size only, and sums over memory that is not
+            # aligned to 64 bytes differ in their last bit.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, RuntimeError) as error:
         raise ModelError(f"{path}: cannot be read as safetensors ({error})") from error
@@ -114,27 +87,18 @@ def read_tensors(path: Path, aliases: Mapping[str, str] | None = None) -> dict[s
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:
-    """All that a model must keep, by name: parameters and persistent buffers, in the model's own memory.
-
-    >>> list(weights(nn.Linear(3, 2)))
-    ['weight', 'bias']
-    """
+    """State dict of a model: parameters and persistent buffers, detached but not copied."""
     return {name: tensor.detach() for name, tensor in model.state_dict().items()}
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str = "the checkpoint") -> None:
-    """Copy tensors into a model: its parameters stay the objects they are, tied ones stay tied.
+    """Copy tensors into a model's parameters and buffers in place; tied weights stay tied.
 
-    Of names that are one weight in the model, one is enough. Nothing is changed unless everything fits.
-
-    >>> model = nn.Linear(3, 2)
-    >>> load_weights(model, {"weight": torch.zeros(2, 3)}, "run/last")
-    Traceback (most recent call last):
-    regard.errors.ModelError: run/last does not fit the model: 1 missing ('bias'); is it from another recipe?
+    Of tied names one is enough. Nothing is changed unless everything fits.
     """
     own = weights(model)
     groups: dict[str, list[str]] = {}
-    aliases = ties(own)
+    aliases = tied_names(own)
     for name in own:
         groups.setdefault(aliases.get(name, name), []).append(name)
     _check_fit(own, groups, tensors, source)
@@ -149,12 +113,12 @@ def _check_fit(
     missing = [repr(owner) for owner, names in groups.items() if not any(name in tensors for name in names)]
     unexpected = [repr(name) for name in tensors if name not in own]
     wrong = [
-        f"{name!r} is {_kind(tensors[name])}, expected {_kind(own[name])}"
+        f"{name!r} is {_dtype_and_shape(tensors[name])}, expected {_dtype_and_shape(own[name])}"
         for name in own
         if name in tensors and not _fits(tensors[name], own[name])
     ]
     problems = {"missing": missing, "unexpected": unexpected, "of another shape or type": wrong}
-    found = [f"{len(names)} {what} ({_first(names)})" for what, names in problems.items() if names]
+    found = [f"{len(names)} {what} ({_join_first(names)})" for what, names in problems.items() if names]
     if found:
         raise ModelError(f"{source} does not fit the model: {', '.join(found)}; is it from another recipe?")
     for names in groups.values():
@@ -168,25 +132,25 @@ def _check_fit(
                 )
 
 
-def _first(names: list[str], most: int = 3) -> str:
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+def _join_first(names: list[str], limit: int = 3) -> str:
+    return ", ".join(names[:limit]) + (", ..." if len(names) > limit else "")
 
 
-def _kind(tensor: Tensor) -> str:
+def _dtype_and_shape(tensor: Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
 
 
-def _fits(given: Tensor, wanted: Tensor) -> bool:
-    same_type = given.dtype == wanted.dtype or (given.is_floating_point() and wanted.is_floating_point())
-    return given.shape == wanted.shape and same_type
+def _fits(given: Tensor, expected: Tensor) -> bool:
+    same_type = given.dtype == expected.dtype or (given.is_floating_point() and expected.is_floating_point())
+    return given.shape == expected.shape and same_type
 
 
-def mean(sources: Iterable[tuple[str, Mapping[str, Tensor]]]) -> dict[str, Tensor]:
-    """The mean of sets of weights, each with the name of its source: summed in float64, returned in float32.
+def average_weights(sources: Iterable[tuple[str, Mapping[str, Tensor]]]) -> dict[str, Tensor]:
+    """Mean of several sets of weights, each with the name of its source; summed in float64, returned in float32.
 
-    What is not floating point (a counter in a buffer) is taken from the last set; tied names stay tied.
+    Integer buffers (counters) are taken from the last set; tied names stay tied.
 
-    >>> mean([("a", {"w": torch.tensor([1.0])}), ("b", {"w": torch.tensor([4.0])})])
+    >>> average_weights([("a", {"w": torch.tensor([1.0])}), ("b", {"w": torch.tensor([4.0])})])
     {'w': tensor([2.5000])}
     """
     total: dict[str, Tensor] = {}
@@ -194,10 +158,10 @@ def mean(sources: Iterable[tuple[str, Mapping[str, Tensor]]]) -> dict[str, Tenso
     first, count = "", 0
     for source, tensors in sources:
         if count == 0:
-            first, aliases = source, ties(tensors)
-            kept = {name: tensor for name, tensor in tensors.items() if name not in aliases}
-            total = {name: tensor.double() if tensor.is_floating_point() else tensor for name, tensor in kept.items()}
-            shapes = {name: _kind(tensor) for name, tensor in tensors.items()}
+            first, aliases = source, tied_names(tensors)
+            owners = {name: tensor for name, tensor in tensors.items() if name not in aliases}
+            total = {name: tensor.double() if tensor.is_floating_point() else tensor for name, tensor in owners.items()}
+            shapes = {name: _dtype_and_shape(tensor) for name, tensor in tensors.items()}
         else:
             _check_alike(shapes, tensors, first, source)
             for name in total:
@@ -211,10 +175,10 @@ def mean(sources: Iterable[tuple[str, Mapping[str, Tensor]]]) -> dict[str, Tenso
 
 def _check_alike(shapes: Mapping[str, str], tensors: Mapping[str, Tensor], first: str, source: str) -> None:
     for name in sorted(shapes.keys() | tensors.keys()):
-        here = _kind(tensors[name]) if name in tensors else "missing"
+        here = _dtype_and_shape(tensors[name]) if name in tensors else "missing"
         there = shapes.get(name, "missing")
         if here != there:
             raise ModelError(
-                f"{source} cannot be averaged with {first}: {name!r} is {here} there and {there} here; "
+                f"{source} cannot be averaged with {first}: {name!r} is {here} in one and {there} in the other; "
                 f"average checkpoints of one run"
             )

@@ -1,4 +1,4 @@
-"""Running text as tokens, and tokens as streams of windows."""
+"""The generate task: encoding of running text, and streams of windows."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from regard.data import Shards
-from regard.data.texts import Texts
-from regard.distributed import World
+from regard.data.texts import TextFiles
+from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, DataError
-from regard.tasks.generate.prepare import COLUMN, GenerateConfig, StreamFeed, TextPreparation, chunked, encoded, through
+from regard.tasks.generate.config import GenerateConfig
+from regard.tasks.generate.loader import StreamLoader, stream_windows
+from regard.tasks.generate.prepare import COLUMN, TextPreparation, chunk_text, encode_text
 from regard.text import Tokenizer, TokenizerConfig
 
 TEXT = "".join(f"The {i}. wind  blew;\n and the sea\tsaid nothing, nothing.\n" for i in range(40))
@@ -21,111 +23,113 @@ IDS = np.arange(4, 304, dtype=np.uint16)
 
 
 def tokenizer(kind: str) -> Tokenizer:
-    return Tokenizer.train([TEXT], TokenizerConfig(kind=kind, size=330, normal="none"))  # type: ignore[arg-type]
+    return Tokenizer.train([TEXT], TokenizerConfig(kind=kind, vocab_size=330, normalization="none"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ["char", "bpe", "byte-bpe", "unigram"])
-def test_a_text_that_was_cut_into_chunks_is_spelled_as_it_was(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunked, "__defaults__", (64,))
+def test_chunking_does_not_change_the_tokens_of_a_text(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunk_text, "__defaults__", (64,))
     words = tokenizer(kind)
     lines = [line + "\n" for line in TEXT.split("\n")[:-1]]
     counts: Counter[str] = Counter()
-    ids = list(chain.from_iterable(encoded(lines, words, counts)))
-    assert len(list(chunked(lines))) > 20
+    ids = list(chain.from_iterable(encode_text(lines, words, counts)))
+    assert len(list(chunk_text(lines))) > 20
     assert words.decode(ids) == TEXT
     assert ids == words.encode(TEXT).ids
     assert counts == {"characters": len(TEXT), "tokens": len(ids), "texts": 0, "unknown": 0}
 
 
 def test_a_script_without_spaces_is_cut_too() -> None:
-    assert [chunk.text for chunk in chunked(["天地玄黃", "宇宙洪荒"], size=4)] == ["天地玄黃", "宇宙洪荒"]
+    assert [chunk.text for chunk in chunk_text(["天地玄黃", "宇宙洪荒"], size=4)] == ["天地玄黃", "宇宙洪荒"]
 
 
 def test_texts_that_are_lines_end_with_eos_and_their_ends_count_as_characters() -> None:
     words, counts = tokenizer("char"), Counter[str]()
-    ids = list(chain.from_iterable(encoded(["The", None, "sea", None], words, counts)))
+    ids = list(chain.from_iterable(encode_text(["The", None, "sea", None], words, counts)))
     assert words.tokens(ids) == ["T", "h", "e", "<EOS>", "s", "e", "a", "<EOS>"]
     assert counts == {"texts": 2, "characters": 8, "tokens": 8, "unknown": 0}
 
 
-def test_preparation_writes_one_long_row_a_split_and_counts_what_validation_does_not_know(tmp_path: Path) -> None:
+def test_preparation_writes_one_long_row_per_split_and_counts_unknown_tokens(tmp_path: Path) -> None:
     strange = len(TEXT) // 20
     (tmp_path / "book.txt").write_text(TEXT + "Q" * strange + "\n")
-    told: list[str] = []
-    preparation = TextPreparation(Texts(train=f"{tmp_path}/book.txt"), TokenizerConfig(kind="char", normal="none"))
-    counts = preparation.run(tmp_path / "data", lambda what, done, total: told.append(what))
+    stages: list[str] = []
+    preparation = TextPreparation(
+        TextFiles(train=f"{tmp_path}/book.txt"), TokenizerConfig(kind="char", normalization="none")
+    )
+    counts = preparation.run(tmp_path / "data", lambda what, done, total: stages.append(what))
     words = Tokenizer.load(tmp_path / "data/tokenizer.json")
     train, valid = (Shards.open(tmp_path / "data" / split).flat(COLUMN) for split in ("train", "valid"))
-    spelled = words.decode(train.tolist()) + words.decode(valid.tolist())
-    assert spelled == TEXT + "<UNK>" * strange + "\n"
+    decoded = words.decode(train.tolist()) + words.decode(valid.tolist())
+    assert decoded == TEXT + "<UNK>" * strange + "\n"
     assert counts["train"]["characters"] == counts["train"]["tokens"] == len(train)
     assert counts["valid"]["unknown"] == strange
-    assert list(dict.fromkeys(told)) == ["tokenizer", "encoding train", "encoding valid"]
+    assert list(dict.fromkeys(stages)) == ["tokenizer", "encoding train", "encoding valid"]
 
 
-def test_windows_go_on_from_one_another_and_ask_each_place_once() -> None:
-    feed = StreamFeed(IDS, IDS[:20], window=4, rows=5, seed=3)
-    epoch = list(islice(feed.stream(None), feed.epoch()))
+def test_windows_are_consecutive_and_predict_each_position_once() -> None:
+    loader = StreamLoader(IDS, IDS[:20], window=4, rows=5, seed=3)
+    epoch = list(islice(loader.train_batches(None), loader.batches_per_epoch()))
     for (before, _), (after, _) in pairwise(epoch):
         assert before.target.data[:, -1].tolist() == after.target.data[:, 0].tolist()
-        assert not after.begins
-    assert epoch[0][0].begins
+        assert not after.resets_state
+    assert epoch[0][0].resets_state
     assert epoch[-1][1] == {"epoch": 1, "batch": 0}
-    asked = [id for batch, _ in epoch for id in batch.target.data[:, 1:].flatten().tolist()]
-    assert len(asked) == len(set(asked)) == 5 * 4 * feed.epoch()
+    predicted = [id for batch, _ in epoch for id in batch.target.data[:, 1:].flatten().tolist()]
+    assert len(predicted) == len(set(predicted)) == 5 * 4 * loader.batches_per_epoch()
 
 
-def test_the_next_epoch_is_cut_elsewhere_and_begins_anew() -> None:
-    feed = StreamFeed(IDS, IDS[:20], window=8, rows=2)
-    firsts = [feed.batch(epoch, 0) for epoch in range(6)]
+def test_the_next_epoch_is_cut_elsewhere_and_starts_from_a_reset_state() -> None:
+    loader = StreamLoader(IDS, IDS[:20], window=8, rows=2)
+    firsts = [loader.batch(epoch, 0) for epoch in range(6)]
     assert len({int(batch.target.data[0, 0]) for batch in firsts}) > 1
-    assert all(batch.begins for batch in firsts)
+    assert all(batch.resets_state for batch in firsts)
 
 
 def test_a_position_gives_what_comes_after_it() -> None:
-    feed = StreamFeed(IDS, IDS[:20], window=16, rows=3)
-    taken = list(islice(feed.stream(None), 20))
+    loader = StreamLoader(IDS, IDS[:20], window=16, rows=3)
+    batches = list(islice(loader.train_batches(None), 20))
     for i in (0, 4, 5, 6, 18):
-        (batch, after) = next(feed.stream(taken[i][1]))
-        assert after == taken[i + 1][1]
-        assert batch.target.data.tolist() == taken[i + 1][0].target.data.tolist()
+        (batch, after) = next(loader.train_batches(batches[i][1]))
+        assert after == batches[i + 1][1]
+        assert batch.target.data.tolist() == batches[i + 1][0].target.data.tolist()
 
 
-def test_processes_have_rows_of_their_own_that_stay_theirs() -> None:
-    whole = StreamFeed(IDS, IDS[:50], window=4, rows=5)
-    parts = [StreamFeed(IDS, IDS[:50], window=4, rows=5, world=World(rank, 2)) for rank in range(2)]
-    for batches in zip(*(islice(feed.stream(None), 40) for feed in (whole, *parts)), strict=True):
+def test_each_process_keeps_its_own_rows() -> None:
+    whole = StreamLoader(IDS, IDS[:50], window=4, rows=5)
+    parts = [StreamLoader(IDS, IDS[:50], window=4, rows=5, group=ProcessGroup(rank, 2)) for rank in range(2)]
+    for batches in zip(*(islice(loader.train_batches(None), 40) for loader in (whole, *parts)), strict=True):
         rows = [batch.target.data.tolist() for batch, _ in batches]
         assert rows[0][::2] == rows[1] and rows[0][1::2] == rows[2]
-    for both in zip(*(feed.valid() for feed in (whole, *parts)), strict=True):
+    for both in zip(*(loader.valid_batches() for loader in (whole, *parts)), strict=True):
         assert int(both[0].target.lengths.sum()) == sum(int(batch.target.lengths.sum()) for batch in both[1:])
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 17, 64, 65, 100, 299])
 @pytest.mark.parametrize("rows", [1, 2, 3, 64])
-def test_validation_asks_every_place_but_the_first_exactly_once(size: int, rows: int) -> None:
-    asked: list[int] = []
-    for batch in through(IDS[:size], window=8, rows=rows):
-        _, wanted, real = batch.target.shifted()
-        asked += wanted[real].tolist()
-    assert sorted(asked) == IDS[1:size].tolist()
+def test_validation_predicts_every_position_but_the_first_exactly_once(size: int, rows: int) -> None:
+    predicted: list[int] = []
+    for batch in stream_windows(IDS[:size], window=8, rows=rows):
+        _, targets, real = batch.target.shift()
+        predicted += targets[real].tolist()
+    assert sorted(predicted) == IDS[1:size].tolist()
 
 
-def test_a_corpus_shorter_than_a_batch_is_told() -> None:
+def test_a_corpus_shorter_than_a_batch_is_refused() -> None:
     with pytest.raises(DataError) as caught:
-        StreamFeed(IDS[:100], IDS[:20], window=64, rows=64)
+        StreamLoader(IDS[:100], IDS[:20], window=64, rows=64)
     assert str(caught.value) == (
-        "there are 100 places to learn from, and one batch takes 4,160: 64 streams with windows of 64; "
-        "lower train.tokens or task.window, or give more data"
+        "the training data has 100 positions, and one batch takes 4,160: 64 streams with windows of 64; "
+        "lower train.batch_tokens or task.window, or give more data"
     )
     with pytest.raises(DataError) as caught:
-        StreamFeed(IDS, IDS[:1], window=4, rows=2)
+        StreamLoader(IDS, IDS[:1], window=4, rows=2)
     assert str(caught.value) == (
-        "there are 1 places to validate on, and two are needed; raise data.held_out, or give more data"
+        "the validation data has 1 positions, and two are needed; raise data.valid_share, or give more data"
     )
 
 
-def test_settings_out_of_range_are_told() -> None:
+def test_settings_out_of_range_are_refused() -> None:
     with pytest.raises(ConfigError) as caught:
         GenerateConfig(window=0)
-    assert str(caught.value) == "window = 0 must be at least 1"
+    assert str(caught.value) == "window = 0 and length = 200 must be at least 1"

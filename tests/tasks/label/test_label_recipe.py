@@ -1,19 +1,19 @@
-"""The job of labelling, from recipe to answer."""
+"""The labeling recipe, from settings to predictions."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import regard
-from regard.errors import ConfigError, DataError, ModelError, RegardError
-from regard.objective import silent
+from helpers import refusal
+from regard.errors import ConfigError, DataError, ModelError
+from regard.progress import no_progress
 from regard.run import Run
-from regard.tasks import Asked, Recipe
+from regard.tasks import EvalRequest, Recipe
 from regard.tasks.label.recipe import LabelModel, LabelRecipe
 from regard.train import checkpoint
 from regard.train.events import Event, Validated
@@ -23,15 +23,10 @@ TOWNS = ("Rome", "Oslo", "Lima", "New York", "San Marino")
 PATTERNS = ("{0} lives in {1} .", "in {1} we met {0} and {2} .", "{0} and {2} left {1}", "we saw nobody .")
 SETTINGS = [
     "task.kind=label", "model.kind=recurrent", "model.cell=gru", "model.width=24", "model.dropout=0.1",
-    "train.steps=60", "train.every=30", "train.tokens=256", "train.schedule.lr=0.02", "train.schedule.warmup=5",
+    "train.steps=60", "train.validate_every=30", "train.batch_tokens=256", "train.schedule.lr=0.02",
+    "train.schedule.warmup=5",
 ]  # fmt: skip
-SPANS = ["task.scheme=bio", "task.letters.kind=convolution", "task.letters.width=8", "task.crf=linear"]
-
-
-def refusal(kind: type[RegardError], act: Callable[[], object]) -> str:
-    with pytest.raises(kind) as caught:
-        act()
-    return str(caught.value)
+SPANS = ["task.scheme=bio", "task.char_encoder.kind=convolution", "task.char_encoder.width=8", "task.crf=linear"]
 
 
 def tags_of(thing: str, kind: str) -> list[tuple[str, str]]:
@@ -47,7 +42,7 @@ def sentence(draw: random.Random) -> list[tuple[str, str]]:
     return rows
 
 
-def written(folder: Path, name: str = "a.conll", seed: int = 1, count: int = 150) -> Path:
+def write_conll(folder: Path, name: str = "a.conll", seed: int = 1, count: int = 150) -> Path:
     draw = random.Random(seed)
     text = "".join("".join(f"{w} {t}\n" for w, t in sentence(draw)) + "\n" for _ in range(count))
     (folder / name).write_text(text, encoding="utf-8")
@@ -55,21 +50,21 @@ def written(folder: Path, name: str = "a.conll", seed: int = 1, count: int = 150
 
 
 def recipe(folder: Path, *settings: str) -> LabelRecipe:
-    data = ["data.kind=conll", f"data.train={folder}/a.conll", "data.held_out=0.15"]
+    data = ["data.kind=conll", f"data.train={folder}/a.conll", "data.valid_share=0.15"]
     made = Recipe.read(None, [*data, *SETTINGS, *settings])
     assert isinstance(made, LabelRecipe)
     return made
 
 
 EVENTS: list[Event] = []
-"""What was told while the model of these tests was trained."""
+"""Training events of the model of these tests."""
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A tagger with letters and a chain that knows who lives where."""
+    """A trained tagger with a character encoder and a CRF."""
     folder = tmp_path_factory.mktemp("label")
-    written(folder)
+    write_conll(folder)
     run = Run(folder / "run")
     run.train(recipe(folder, *SPANS), listeners=[EVENTS.append])
     return run
@@ -85,7 +80,7 @@ def model(run: Run) -> LabelModel:
 # Use
 
 
-def test_names_are_found_with_their_places_in_the_text(model: LabelModel) -> None:
+def test_names_are_found_with_their_offsets(model: LabelModel) -> None:
     found = model.label("Ada lives in  New York.")
     assert found.output == "Ada/B-PER lives/O in/O New/B-LOC York/I-LOC ./O"
     assert [(token.text, token.start, token.end) for token in found.tokens] == [
@@ -97,16 +92,16 @@ def test_names_are_found_with_their_places_in_the_text(model: LabelModel) -> Non
     assert all(0.5 < token.probability <= 1.0001 for token in found.tokens)
 
 
-def test_many_texts_are_labelled_as_each_alone_and_an_empty_one_has_nothing(model: LabelModel) -> None:
+def test_texts_are_labeled_independently_and_an_empty_one_has_no_tokens(model: LabelModel) -> None:
     texts = ["we saw nobody .", "", "   ", "Ada and Kurt left Rome", "é\u0301 中文 😀"]
-    together = model.label(texts)
-    assert [found.output for found in together] == [model.label(text).output for text in texts]
-    assert together[1].tokens == together[2].tokens == () and together[1].output == ""
-    assert [token.text for token in together[4].tokens] == ["é\u0301", "中文", "😀"]
-    assert model.answer(texts[3]) == together[3].output
+    batched = model.label(texts)
+    assert [found.output for found in batched] == [model.label(text).output for text in texts]
+    assert batched[1].tokens == batched[2].tokens == () and batched[1].output == ""
+    assert [token.text for token in batched[4].tokens] == ["é\u0301", "中文", "😀"]
+    assert model.predict_text(texts[3]) == batched[3].output
 
 
-def test_a_text_of_a_megabyte_is_labelled_in_windows(model: LabelModel) -> None:
+def test_a_text_of_a_megabyte_is_labeled_in_windows(model: LabelModel) -> None:
     text = "Ada lives in Rome . " * 2_000
     text += "x" * (1_000_000 - len(text))
     found = model.label(text)
@@ -114,12 +109,12 @@ def test_a_text_of_a_megabyte_is_labelled_in_windows(model: LabelModel) -> None:
     assert sum(span.text == "Ada" for span in found.spans) == 2_000
 
 
-def test_words_that_are_cut_already_are_taken_as_they_are(model: LabelModel) -> None:
-    (said,) = model.labeller().say([["Ada", "left", "New York."]])
-    assert len(said) == 3
+def test_tokenized_sentences_are_labeled_as_they_are(model: LabelModel) -> None:
+    (predictions,) = model.predictor().predict_tokens([["Ada", "left", "New York."]])
+    assert len(predictions) == 3
 
 
-def test_half_a_character_is_told_with_its_line(model: LabelModel) -> None:
+def test_half_a_surrogate_pair_is_reported_with_its_line(model: LabelModel) -> None:
     assert refusal(DataError, lambda: model.label(["Ada", "\ud800"])).startswith(
         "line 2: character 1 is U+D800, half of a surrogate pair"
     )
@@ -128,27 +123,25 @@ def test_half_a_character_is_told_with_its_line(model: LabelModel) -> None:
 # Looking
 
 
-def test_states_and_saliency_stand_under_the_words(model: LabelModel) -> None:
+def test_states_and_saliency_have_the_words_as_labels(model: LabelModel) -> None:
     with model.record() as trace:
-        assert model.observe("Ada left Rome") == "Ada/B-PER left/O Rome/B-LOC"
+        assert model.run_for_trace("Ada left Rome") == "Ada/B-PER left/O Rome/B-LOC"
     states = trace.states()
     assert states.tokens == ["Ada", "left", "Rome"] and states.side == "source"
-    assert "Ada" in states.text(width=80, colour="none")
+    assert "Ada" in states.text(width=80, color="none")
     logits = trace.find("logits")[0]
     assert logits.data.shape == (1, 3, 4)
     found = model.saliency("Ada left Rome")
     assert found.columns == ["Ada", "left", "Rome"] and found.scores.shape == (3, 3)
     assert list(found.rows) == ["Ada B-PER", "left O", "Rome B-LOC"]
     assert np.isfinite(found.scores).all() and found.strongest(0) == "Ada"
-    assert "<svg" in found.svg() and "Rome" in found.text(width=80, colour="none")
+    assert "<svg" in found.svg() and "Rome" in found.text(width=80, color="none")
 
 
 def test_saliency_refuses_what_it_cannot_draw(model: LabelModel) -> None:
-    assert refusal(DataError, lambda: model.saliency("  ")) == (
-        "the text is empty; there is nothing that an answer could hang on"
-    )
+    assert refusal(DataError, lambda: model.saliency("  ")) == ("the text is empty; there is no prediction to explain")
     assert refusal(DataError, lambda: model.saliency("Ada " * 300)) == (
-        "the text has 300 places, and 120 can be drawn against one another; shorten it"
+        "the text has 300 tokens, and at most 120 can be drawn; shorten it"
     )
 
 
@@ -161,18 +154,23 @@ def digest(run: Run) -> str:
     return found.digest
 
 
-@pytest.mark.parametrize("extra", [["task.crf=linear"], ["task.letters.kind=lstm", "task.letters.width=8"]])
-def test_a_run_that_was_stopped_goes_on_bit_for_bit(tmp_path: Path, extra: list[str]) -> None:
-    written(tmp_path)
+@pytest.mark.parametrize("extra", [["task.crf=linear"], ["task.char_encoder.kind=lstm", "task.char_encoder.width=8"]])
+def test_an_interrupted_run_resumes_bit_for_bit(tmp_path: Path, extra: list[str]) -> None:
+    write_conll(tmp_path)
     whole, parts = Run(tmp_path / "whole"), Run(tmp_path / "parts")
-    short = [*extra, "train.every=4", "train.schedule.kind=constant", "train.schedule={kind='constant', lr=0.01}"]
+    short = [
+        *extra,
+        "train.validate_every=4",
+        "train.schedule.kind=constant",
+        "train.schedule={kind='constant', lr=0.01}",
+    ]
     whole.train(recipe(tmp_path, *short, "train.steps=8"))
     parts.train(recipe(tmp_path, *short, "train.steps=3"))
     parts.train(recipe(tmp_path, *short, "train.steps=8"))
     assert digest(whole) == digest(parts)
 
 
-def test_validation_tells_loss_accuracy_f1_and_samples(run: Run) -> None:
+def test_validation_reports_loss_accuracy_f1_and_samples(run: Run) -> None:
     validated = [event for event in EVENTS if isinstance(event, Validated)]
     assert [event.step for event in validated] == [30, 60]
     assert list(validated[-1].metrics) == ["loss", "accuracy", "f1"]
@@ -183,47 +181,47 @@ def test_validation_tells_loss_accuracy_f1_and_samples(run: Run) -> None:
     assert len({len(str(side).split()) for side in sample.values()}) == 1
 
 
-def test_a_model_outlives_its_data(run: Run, tmp_path: Path) -> None:
+def test_a_model_does_not_need_its_data(run: Run, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere"
     moved.mkdir()
-    for name in ("recipe.toml", "spelling.json", "answers.json", "habits.json"):
+    for name in ("recipe.toml", "vocab.json", "targets.json", "baseline.json"):
         (moved / name).write_bytes((run.path / name).read_bytes())
     (moved / "checkpoints").symlink_to(run.path / "checkpoints")
     (moved / "best").symlink_to((run.path / "best").resolve())
     found = regard.load(moved)
     assert isinstance(found, LabelModel) and found.label("Ada left Rome").spans[0].kind == "PER"
-    (moved / "answers.json").write_text("{}", encoding="utf-8")
+    (moved / "targets.json").write_text("{}", encoding="utf-8")
     assert refusal(ModelError, lambda: regard.load(moved)) == (
-        f"{moved}/answers.json cannot be read: expected what a model may say at a place"
+        f"{moved}/targets.json cannot be read: expected the tags of training"
     )
 
 
 # Scores
 
 
-def test_scores_on_another_file_stand_beside_the_usual_answers(model: LabelModel, tmp_path: Path) -> None:
-    found = model.evaluate(Asked((written(tmp_path, "b.conll", seed=7, count=40),)), silent)
+def test_scores_on_another_file_include_the_baseline(model: LabelModel, tmp_path: Path) -> None:
+    found = model.evaluate(EvalRequest((write_conll(tmp_path, "b.conll", seed=7, count=40),)), no_progress)
     scores = {score.name: score for score in found.scores}
     assert list(scores) == ["f1", "precision", "recall", "accuracy", "baseline"]
     assert scores["f1"].value > 95 and scores["f1"].n == 40
     assert scores["baseline"].signature.startswith("F1 of the most frequent tag|")
     assert set(found.detail["kinds"]) == {"PER", "LOC"}
-    assert found.told[0].startswith("PER ") or found.told[0].startswith("LOC ")
-    assert len(found.answers) == 40 and found.answers[0].source.count(" ") == found.answers[0].output.count(" ")
+    assert found.summary_lines[0].startswith("PER ") or found.summary_lines[0].startswith("LOC ")
+    assert len(found.examples) == 40 and found.examples[0].source.count(" ") == found.examples[0].output.count(" ")
 
 
-def test_the_split_that_was_kept_apart_is_scored_unless_told(model: LabelModel) -> None:
-    found = model.evaluate(Asked(), silent)
+def test_the_held_out_split_is_scored_by_default(model: LabelModel) -> None:
+    found = model.evaluate(EvalRequest(), no_progress)
     assert found.data == "valid" and found.scores[0].value > 90
 
 
-def test_a_tag_never_seen_in_training_counts_as_a_fault_and_is_told(model: LabelModel, tmp_path: Path) -> None:
+def test_an_unseen_tag_counts_as_an_error_and_is_reported(model: LabelModel, tmp_path: Path) -> None:
     file = tmp_path / "b.conll"
     file.write_text("Ada B-PER\nlives O\nin O\nRome B-GPE\n\nwe O\nsaw I-PER\n", encoding="utf-8")
-    found = model.evaluate(Asked((file,)), silent)
-    assert list(found.told[-2:]) == [
-        "noted      1 tags were repaired",
-        "noted      1 places have tags that training never had: B-GPE",
+    found = model.evaluate(EvalRequest((file,)), no_progress)
+    assert list(found.summary_lines[-2:]) == [
+        "note       1 tags were repaired",
+        "note       1 tokens have tags that are not in training: B-GPE",
     ]
     assert (found.detail["repaired"], found.detail["unseen"]) == (1, {"B-GPE": 1})
     assert next(score for score in found.scores if score.name == "recall").value < 67
@@ -233,35 +231,35 @@ def test_a_tag_never_seen_in_training_counts_as_a_fault_and_is_told(model: Label
     ("text", "message"),
     [
         ("Ada B-PER\nlives\n", "line 2: expected 2 columns or more, found 1"),
-        ("Ada NOUN\n", 'line 1: "NOUN" is no tag of task.scheme = "bio", which has B-X and I-X and O; if tags are no '
-         'spans, use task.scheme = "none"'),
+        ("Ada NOUN\n", 'line 1: "NOUN" is not a tag of task.scheme = "bio", which has B-X and I-X and O; if tags are '
+         'not spans, use task.scheme = "none"'),
     ],
 )  # fmt: skip
-def test_a_bad_file_to_score_on_is_told_with_its_line(
+def test_an_invalid_file_to_score_is_reported_with_its_line(
     model: LabelModel, tmp_path: Path, text: str, message: str
 ) -> None:
     file = tmp_path / "b.conll"
     file.write_text(text, encoding="utf-8")
-    assert refusal(DataError, lambda: model.evaluate(Asked((file,)), silent)) == f"{file}, {message}"
+    assert refusal(DataError, lambda: model.evaluate(EvalRequest((file,)), no_progress)) == f"{file}, {message}"
 
 
 def test_a_strict_model_refuses_a_tag_it_never_saw(tmp_path: Path) -> None:
-    file, run = written(tmp_path), Run(tmp_path / "run")
+    file, run = write_conll(tmp_path), Run(tmp_path / "run")
     run.train(recipe(tmp_path, "task.strict=true", "task.scheme=bio", "train.steps=1"))
     file = tmp_path / "b.conll"
     file.write_text("Ada B-PER\nleft O\nRome B-GPE\n", encoding="utf-8")
-    assert refusal(DataError, lambda: regard.load(run.path).evaluate(Asked((file,)), silent)) == (
-        f'{file}, line 3: the tag "B-GPE" was never seen in training; mend the data, or let it count as a fault with '
+    assert refusal(DataError, lambda: regard.load(run.path).evaluate(EvalRequest((file,)), no_progress)) == (
+        f'{file}, line 3: the tag "B-GPE" was never seen in training; fix the data, or let it count as an error with '
         "task.strict = false"
     )
 
 
-def test_what_cannot_be_asked_of_a_labeller_is_told(model: LabelModel) -> None:
-    assert refusal(ConfigError, lambda: model.evaluate(Asked(beam=4), silent)) == (
-        "--beam: labels are chosen at once, nothing is searched for"
+def test_a_request_that_does_not_fit_a_tagger_is_refused(model: LabelModel) -> None:
+    assert refusal(ConfigError, lambda: model.evaluate(EvalRequest(beam=4), no_progress)) == (
+        "--beam: this task does not use beam search; leave --beam out"
     )
-    two = Asked((Path("a"), Path("b")))
-    assert refusal(ConfigError, lambda: model.evaluate(two, silent)) == "--data: expected one file, got 2"
+    two = EvalRequest((Path("a"), Path("b")))
+    assert refusal(ConfigError, lambda: model.evaluate(two, no_progress)) == "--data: expected one file, got 2"
 
 
 # Settings
@@ -270,28 +268,29 @@ def test_what_cannot_be_asked_of_a_labeller_is_told(model: LabelModel) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["train.select=f1"], "train.select: validation measures accuracy, loss here, got 'f1'; task.scheme says how "
-         "tags write spans"),
-        (["train.select=bleu"], "train.select: expected one of loss, accuracy, f1, words, mae, got 'bleu'"),
-        (["task.letters.kind=convolution"],
-         "task.letters.width = 50 leaves nothing of model.width = 24 for the word itself"),
-        (["task.letters.kind=convolution", "task.letters.kernel=2"],
-         "task.letters: kernel = 2 must be odd, so that a window has its letter in the middle; try 1 or 3"),
-        (["data.answer=angles", "task.crf=linear"],
-         'task.crf = "linear" chooses among tags, and what is wanted here are angles; use task.crf = "none"'),
-        (["data.answer=numbers", "task.scheme=bio"],
-         'task.scheme = "bio" reads spans from tags, and what is wanted here are numbers; use task.scheme = "none"'),
-        (["data.unit=character", "task.letters.kind=lstm", "task.letters.width=8"],
-         'task.letters.kind = "lstm": what is read here are single characters, which have no letters; use "none"'),
-        (["task.crf=linear", "train.smoothing=0.1"], "train.smoothing = 0.1: a chain scores whole sequences of tags, "
-         "there is nothing to smooth; set it to 0"),
-        (["task.longest=0"], "task: longest = 0 must be at least 1"),
-        (["data.word=-1"], "data: word: expected the number of a column, 0 or more, got -1"),
-        (["data.held_out=0"],
-         "data: held_out = 0.0 must be above 0, tested = 0.0 at least 0, and both together below 1"),
-        (['model={kind = "transformer", positions = "learned", longest = 64}'],
-         "task.longest = 512 lets sentences of so many places through, and model.longest = 64 has learned positions "
-         "for fewer; make them equal"),
+        (["train.best_metric=f1"],
+         "train.best_metric: validation measures accuracy, loss here, got 'f1'; task.scheme says how tags encode "
+         "spans"),
+        (["train.best_metric=bleu"], "train.best_metric: expected one of loss, accuracy, f1, words, mae, got 'bleu'"),
+        (["task.char_encoder.kind=convolution"],
+         "task.char_encoder.width = 50 leaves nothing of model.width = 24 for the word embedding"),
+        (["task.char_encoder.kind=convolution", "task.char_encoder.kernel=2"],
+         "task.char_encoder: kernel = 2 must be odd, so that a window is centered on a character; try 1 or 3"),
+        (["data.label_type=angles", "task.crf=linear"],
+         'task.crf = "linear" needs tags, and the labels here are angles; use task.crf = "none"'),
+        (["data.label_type=numbers", "task.scheme=bio"],
+         'task.scheme = "bio" reads spans from tags, and the labels here are numbers; use task.scheme = "none"'),
+        (["data.unit=character", "task.char_encoder.kind=lstm", "task.char_encoder.width=8"],
+         'task.char_encoder.kind = "lstm": the tokens here are single characters; use "none"'),
+        (["task.crf=linear", "train.label_smoothing=0.1"],
+         "train.label_smoothing = 0.1: a CRF scores whole tag sequences, which have no label smoothing; set it to 0"),
+        (["task.max_length=0"], "task: max_length = 0 must be at least 1"),
+        (["data.word=0"], "data: word = 0: columns are counted from 1"),
+        (["data.valid_share=0"],
+         "data: valid_share = 0.0 must be above 0, test_share = 0.0 at least 0, and their sum below 1"),
+        (['model={kind = "transformer", positions = "learned", max_positions = 64}'],
+         "task.max_length = 512 allows longer sentences than model.max_positions = 64 has learned positions for; make "
+         "them equal"),
         (['model={kind = "gpt"}'], "model.kind: expected one of recurrent, convolution, transformer, mlp, got 'gpt'"),
     ],
 )  # fmt: skip
@@ -311,9 +310,9 @@ RESTORED = ["Où est le café ?", "C'est à côté, là-bas.", "L'été, il fait
 def test_text_is_restored_and_what_was_never_seen_stays(tmp_path: Path) -> None:
     lines = RESTORED + [f"Léa a {n} œufs." for n in range(30)]
     (tmp_path / "a.txt").write_text("\n".join(lines), encoding="utf-8")
-    data = ["data.kind=restore", f"data.train={tmp_path}/a.txt", "data.held_out=0.1"]
+    data = ["data.kind=restore", f"data.train={tmp_path}/a.txt", "data.valid_share=0.1"]
     run = Run(tmp_path / "run")
-    run.train(Recipe.read(None, [*data, *SETTINGS, "model.width=48", "train.steps=100", "train.select=words"]))
+    run.train(Recipe.read(None, [*data, *SETTINGS, "model.width=48", "train.steps=100", "train.best_metric=words"]))
     model = regard.load(run.path)
     assert isinstance(model, LabelModel)
     assert model.label("lea a 7 oeufs").output == "Léa a 7 œufs."
@@ -325,36 +324,42 @@ def test_text_is_restored_and_what_was_never_seen_stays(tmp_path: Path) -> None:
         ("l", 0, 1), ("e", 1, 2), ("a", 2, 3), (" ", 3, 4), ("a", 4, 5),
     ]  # fmt: skip
     (tmp_path / "b.txt").write_text("Léa a 3 œufs.\nOù ?\n", encoding="utf-8")
-    found = model.evaluate(Asked((tmp_path / "b.txt",)), silent)
+    found = model.evaluate(EvalRequest((tmp_path / "b.txt",)), no_progress)
     assert [score.name for score in found.scores] == ["accuracy", "words", "baseline"]
     assert found.scores[1].signature.startswith("unit:word|") and found.scores[0].n == 2
 
 
 @pytest.mark.slow
-def test_angles_are_learnt_with_a_circular_loss_and_scored_in_degrees(tmp_path: Path) -> None:
-    settings = ["data.kind=chains", "data.count=200", "train.steps=80", "train.select=mae", "train.tokens=1024"]
+def test_angles_are_learned_with_a_circular_loss_and_scored_in_degrees(tmp_path: Path) -> None:
+    settings = [
+        "data.kind=chains",
+        "data.count=200",
+        "train.steps=80",
+        "train.best_metric=mae",
+        "train.batch_tokens=1024",
+    ]
     run = Run(tmp_path / "run")
     run.train(Recipe.read(None, [*SETTINGS, *settings]))
     model = regard.load(run.path)
     assert isinstance(model, LabelModel)
-    found = model.evaluate(Asked(), silent)
+    found = model.evaluate(EvalRequest(), no_progress)
     error, usual = found.scores
     assert (error.name, usual.name) == ("mae", "baseline") and error.signature.startswith("unit:degree|")
     assert error.value < 0.8 * usual.value
-    labelled = model.label("AGA PE")
-    assert [token.text for token in labelled.tokens] == list("AGAPE")
-    assert all(-180 <= float(token.tag) <= 180 and token.probability is None for token in labelled.tokens)
+    labeled = model.label("AGA PE")
+    assert [token.text for token in labeled.tokens] == list("AGAPE")
+    assert all(-180 <= float(token.tag) <= 180 and token.probability is None for token in labeled.tokens)
     assert model.saliency("AGAP").scores.shape == (4, 4)
 
 
-def test_numbers_in_a_column_are_learnt_with_squared_errors(tmp_path: Path) -> None:
+def test_numbers_in_a_column_are_learned_with_squared_errors(tmp_path: Path) -> None:
     draw = random.Random(1)
     words = {"low": 10, "mid": 20, "high": 30}
     rows = [[draw.choice(list(words)) for _ in range(6)] for _ in range(80)]
     text = "".join("".join(f"{word} {words[word]}\n" for word in row) + "\n" for row in rows)
     (tmp_path / "a.conll").write_text(text, encoding="utf-8")
     run = Run(tmp_path / "run")
-    run.train(recipe(tmp_path, "data.answer=numbers", "train.steps=80", "model={kind = 'mlp', width = 16}"))
+    run.train(recipe(tmp_path, "data.label_type=numbers", "train.steps=80", "model={kind = 'mlp', width = 16}"))
     model = regard.load(run.path)
     assert isinstance(model, LabelModel)
     assert [round(float(token.tag)) for token in model.label("low high mid").tokens] == [10, 30, 20]

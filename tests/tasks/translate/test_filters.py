@@ -11,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.errors import ConfigError, DataError, OutputError
-from regard.tasks.translate.filters import CHUNK, Filter, Seen, clean, encode, keys_of, summary
+from regard.tasks.translate.filters import (
+    CHUNK,
+    DiskHashSet,
+    FilterConfig,
+    encode_pairs,
+    filter_pairs,
+    format_filter_counts,
+    pair_keys,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +39,7 @@ from regard.tasks.translate.filters import CHUNK, Filter, Seen, clean, encode, k
     ],
 )
 def test_a_pair_is_dropped_for_the_first_reason_that_holds(pair: tuple[str, str], reason: str | None) -> None:
-    assert Filter().reason(*pair) == reason
+    assert FilterConfig().reason(*pair) == reason
 
 
 def test_every_pair_is_counted_once() -> None:
@@ -46,12 +54,12 @@ def test_every_pair_is_counted_once() -> None:
         ("a", "b"),
     ]
     counts: Counter[str] = Counter()
-    kept = list(clean(pairs, Filter(characters=50, ratio=2), counts))
-    assert kept == [("a", "b"), ("b", "a")]
+    pairs_left = list(filter_pairs(pairs, FilterConfig(max_characters=50, max_length_ratio=2), counts))
+    assert pairs_left == [("a", "b"), ("b", "a")]
     assert counts == {
         "read": 8, "empty": 1, "too long": 1, "length ratio": 1, "identical sides": 1, "duplicates": 2
     }  # fmt: skip
-    assert summary(counts) == (
+    assert format_filter_counts(counts) == (
         "read 8 pairs, kept 2; dropped: 1 empty, 1 too long, 1 length ratio, 1 identical sides, 2 duplicates"
     )
 
@@ -59,15 +67,15 @@ def test_every_pair_is_counted_once() -> None:
 def test_switched_off_rules_drop_nothing() -> None:
     pairs = [("a", "a"), ("a", "a")]
     counts: Counter[str] = Counter()
-    assert list(clean(pairs, Filter(identical=False, duplicates=False), counts)) == pairs
-    assert summary(counts) == "read 2 pairs, kept 2; dropped: none"
+    assert list(filter_pairs(pairs, FilterConfig(identical=False, duplicates=False), counts)) == pairs
+    assert format_filter_counts(counts) == "read 2 pairs, kept 2; dropped: none"
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from("abcé"), st.sampled_from("vwxyz")), min_size=1, max_size=200))
 def test_of_equal_pairs_the_first_is_kept_and_the_order_stays(pairs: list[tuple[str, str]]) -> None:
     counts: Counter[str] = Counter()
-    assert list(clean(pairs, Filter(), counts)) == list(dict.fromkeys(pairs))
+    assert list(filter_pairs(pairs, FilterConfig(), counts)) == list(dict.fromkeys(pairs))
     assert counts["duplicates"] == len(pairs) - len(set(pairs))
 
 
@@ -77,13 +85,13 @@ def test_duplicates_are_found_over_chunks_and_growing_tables() -> None:
             yield f"source {i % 70_001}", f"target {i % 70_001}"
 
     counts: Counter[str] = Counter()
-    kept = list(clean(pairs(), Filter(), counts))
-    assert kept == [(f"source {i}", f"target {i}") for i in range(70_001)]
+    pairs_left = list(filter_pairs(pairs(), FilterConfig(), counts))
+    assert pairs_left == [(f"source {i}", f"target {i}") for i in range(70_001)]
     assert counts["duplicates"] == 25 * CHUNK - 70_001
 
 
 def test_moving_a_letter_to_the_other_side_makes_another_pair() -> None:
-    first, second = keys_of([("ab", "c"), ("a", "bc")])
+    first, second = pair_keys([("ab", "c"), ("a", "bc")])
     assert (first != second).any()
 
 
@@ -91,13 +99,13 @@ def test_moving_a_letter_to_the_other_side_makes_another_pair() -> None:
 @given(st.lists(st.lists(st.integers(0, 30), max_size=20), max_size=8), st.sampled_from([2, 64]))
 def test_a_set_on_the_disk_is_a_set(batches: list[list[int]], slots: int) -> None:
     # keys that all want the same slot, so that every probe collides
-    seen, known = Seen(slots=slots), set()
+    seen, reference = DiskHashSet(slots=slots), set()
     for batch in batches:
         keys = np.array([[7, 2 * value + 1] for value in batch], np.uint64).reshape(-1, 2)
-        expected = [value not in known and value not in batch[:i] for i, value in enumerate(batch)]
+        expected = [value not in reference and value not in batch[:i] for i, value in enumerate(batch)]
         assert seen.add(keys).tolist() == expected
-        known.update(batch)
-    assert len(seen) == len(known)
+        reference.update(batch)
+    assert len(seen) == len(reference)
 
 
 def test_a_full_disk_is_named_before_anything_is_lost(tmp_path: Path) -> None:
@@ -105,7 +113,7 @@ def test_a_full_disk_is_named_before_anything_is_lost(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
     try:
         with pytest.raises(OutputError) as caught:
-            Seen(tmp_path)
+            DiskHashSet(tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert str(caught.value) == (
@@ -115,10 +123,10 @@ def test_a_full_disk_is_named_before_anything_is_lost(tmp_path: Path) -> None:
 
 def test_nothing_left_is_an_error_with_the_reasons() -> None:
     with pytest.raises(DataError) as caught:
-        list(clean([("", "a"), ("b", "b")], Filter(), Counter()))
+        list(filter_pairs([("", "a"), ("b", "b")], FilterConfig(), Counter()))
     assert str(caught.value) == (
         "no pair is left: read 2 pairs, kept 0; dropped: 1 empty, 1 identical sides; "
-        "check the data, or loosen the filter"
+        "check the data or the filter settings"
     )
 
 
@@ -128,7 +136,8 @@ def test_pairs_with_too_many_tokens_are_dropped_and_counted() -> None:
 
     counts: Counter[str] = Counter()
     pairs = [("aa", "b"), ("aaa", "b"), ("a", "bbb"), ("a", "bb")]
-    rows = [row for chunk in encode(pairs, lengths, lengths, Filter(tokens=2), counts) for row in chunk]
+    chunks = encode_pairs(pairs, lengths, lengths, FilterConfig(max_tokens=2), counts)
+    rows = [row for chunk in chunks for _, row in chunk]
     assert rows == [([0, 0], [0]), ([0], [0, 0])]
     assert counts["too long"] == 2
 
@@ -138,11 +147,11 @@ def test_no_pair_short_enough_in_tokens_is_an_error() -> None:
         return [[1, 2, 3] for _ in texts]
 
     with pytest.raises(DataError) as caught:
-        list(encode([("a", "b")], three, three, Filter(tokens=2), Counter()))
+        list(encode_pairs([("a", "b")], three, three, FilterConfig(max_tokens=2), Counter()))
     assert str(caught.value) == "no pair is left: none has at most 2 tokens on both sides; loosen the filter"
 
 
-@pytest.mark.parametrize("field", ["characters", "tokens", "ratio"])
+@pytest.mark.parametrize("field", ["max_characters", "max_tokens", "max_length_ratio"])
 def test_a_limit_below_one_is_refused(field: str) -> None:
     with pytest.raises(ConfigError, match=f"^{field}: expected 1 or more, got 0$"):
-        Filter(**{field: 0})  # type: ignore[arg-type]
+        FilterConfig(**{field: 0})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Preparation: what is kept apart for validation, and the texts that it keeps."""
+"""Preparation of sentence pairs: the validation split, and the texts that it stores."""
 
 from __future__ import annotations
 
@@ -12,35 +12,41 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data import Shards, ShardWriter
-from regard.data.splits import CHUNK, hashes, identity, in_both
+from regard.data import Shards, ShardWriter, padding_share
+from regard.data.splits import CHUNK, hashes, normalize_sentence, overlap
 from regard.errors import DataError
-from regard.tasks.translate.filters import Filter, summary
-from regard.tasks.translate.prepare import PairFeed, Preparation, TranslateConfig, Vocabularies
-from regard.tasks.translate.sources import Tsv
+from regard.tasks.translate.filters import FilterConfig, format_filter_counts
+from regard.tasks.translate.loader import PairLengths, PairLoader
+from regard.tasks.translate.prepare import TranslatePreparation, Vocabularies
+from regard.tasks.translate.sources import PairTsv
 from regard.text import TokenizerConfig
 
 # some sources share a target, and targets come again with other case and punctuation
 PAIRS = [(f"le chat numéro {i} dort", f"Cat {i % 240} sleeps{'.!'[i % 2]}") for i in range(300)]
 
 
-def preparation(folder: Path, pairs: list[tuple[str, str]], held_out: float = 0.2, **parts: object) -> Preparation:
+def preparation(
+    folder: Path, pairs: list[tuple[str, str]], valid_share: float = 0.2, **parts: object
+) -> TranslatePreparation:
     file = folder / "pairs.tsv"
     file.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
-    tokens = TokenizerConfig(size=120)
-    return Preparation(Tsv(train=str(file)), **{"text": tokens, "task": TranslateConfig(held_out=held_out)} | parts)  # type: ignore[arg-type]
+    tokens = TokenizerConfig(vocab_size=120)
+    sections = {"text": tokens} | parts
+    return TranslatePreparation(PairTsv(train=str(file), valid_share=valid_share), **sections)  # type: ignore[arg-type]
 
 
-def feed(made: Preparation, folder: Path) -> PairFeed:
+def loader(made: TranslatePreparation, folder: Path) -> PairLoader:
     made.run(folder)
-    return PairFeed(Shards.open(folder / "train"), Shards.open(folder / "valid"), Vocabularies.load(folder))
+    return PairLoader(Shards.open(folder / "train"), Shards.open(folder / "valid"), Vocabularies.load(folder))
 
 
 def test_no_sentence_of_either_side_is_in_both_splits(tmp_path: Path) -> None:
     made, counts = preparation(tmp_path, PAIRS), Counter[str]()
     train, valid = list(made.pairs("train", counts)), list(made.pairs("valid", counts))
     for side in (0, 1):
-        assert not {identity(pair[side]) for pair in train} & {identity(pair[side]) for pair in valid}
+        assert not {normalize_sentence(pair[side]) for pair in train} & {
+            normalize_sentence(pair[side]) for pair in valid
+        }
     assert len(train) + len(valid) + counts["also in validation"] == len(PAIRS)
     assert len(valid) > 30 and counts["also in validation"] > 5 and not counts["also in training"]
 
@@ -48,8 +54,8 @@ def test_no_sentence_of_either_side_is_in_both_splits(tmp_path: Path) -> None:
 def test_only_pairs_whose_target_is_in_validation_are_dropped_from_training(tmp_path: Path) -> None:
     made = preparation(tmp_path, PAIRS)
     train, valid = set(made.pairs("train")), set(made.pairs("valid"))
-    known = {identity(target) for _, target in valid}
-    assert all(identity(pair[1]) in known for pair in PAIRS if pair not in train | valid)
+    valid_targets = {normalize_sentence(target) for _, target in valid}
+    assert all(normalize_sentence(pair[1]) in valid_targets for pair in PAIRS if pair not in train | valid)
 
 
 def test_a_target_that_much_of_training_shares_stays_there_and_leaves_validation(tmp_path: Path) -> None:
@@ -57,7 +63,7 @@ def test_a_target_that_much_of_training_shares_stays_there_and_leaves_validation
     made, counts = preparation(tmp_path, pairs), Counter[str]()
     train, valid = list(made.pairs("train", counts)), list(made.pairs("valid", counts))
     assert "Yes." in {target for _, target in train} and "Yes." not in {target for _, target in valid}
-    assert not {identity(target) for _, target in train} & {identity(target) for _, target in valid}
+    assert not {normalize_sentence(target) for _, target in train} & {normalize_sentence(target) for _, target in valid}
     assert counts["also in training"] == sum(1 for _, target in made._part("valid") if target == "Yes.") > 10
 
 
@@ -73,7 +79,7 @@ def test_what_is_dropped_is_counted_under_its_own_name(tmp_path: Path) -> None:
     counts = preparation(tmp_path, PAIRS).run(tmp_path / "data")
     train = len(Shards.open(tmp_path / "data" / "train"))
     dropped = counts["train"]["also in validation"]
-    assert summary(counts["train"]) == (
+    assert format_filter_counts(counts["train"]) == (
         f"read {train + dropped} pairs, kept {train}; dropped: {dropped} also in validation"
     )
     assert not counts["valid"]["also in training"] and dropped > 5
@@ -81,37 +87,36 @@ def test_what_is_dropped_is_counted_under_its_own_name(tmp_path: Path) -> None:
 
 def test_data_whose_every_target_is_common_needs_files_for_validation(tmp_path: Path) -> None:
     made = preparation(tmp_path, [(source, "yes") for source, _ in PAIRS])
-    apart = sum(1 for _ in made._part("valid"))
+    count = sum(1 for _ in made._part("valid"))
     with pytest.raises(DataError) as caught:
         list(made.pairs("valid"))
     assert str(caught.value) == (
-        f"each of the {apart} pairs that fall to valid has a target that is also in training; name files for data.valid"
+        f"each of the {count} pairs of valid has a target that is also in training; name files for data.valid"
     )
 
 
 def test_data_of_which_validation_would_take_every_target_needs_files_too(tmp_path: Path) -> None:
-    made = preparation(tmp_path, [(source, "yes") for source, _ in PAIRS[:12]], held_out=0.5)
-    apart = sum(1 for _ in made._part("train"))
+    made = preparation(tmp_path, [(source, "yes") for source, _ in PAIRS[:12]], valid_share=0.5)
+    count = sum(1 for _ in made._part("train"))
     with pytest.raises(DataError) as caught:
         list(made.pairs("train"))
     assert str(caught.value) == (
-        f"each of the {apart} pairs that fall to train has a target that is also in validation; name files for "
-        "data.valid"
+        f"each of the {count} pairs of train has a target that is also in validation; name files for data.valid"
     )
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.sampled_from("abcdefgh")), st.lists(st.sampled_from("efghijkl")))
 def test_what_is_in_both_is_found(few: list[str], many: list[str]) -> None:
-    found, times = in_both(few, many)
-    wanted = {int(hashes([text])[0]): many.count(text) for text in set(few) & set(many)}
-    assert dict(zip(found.tolist(), times.tolist(), strict=True)) == wanted
+    found, times = overlap(few, many)
+    expected = {int(hashes([text])[0]): many.count(text) for text in set(few) & set(many)}
+    assert dict(zip(found.tolist(), times.tolist(), strict=True)) == expected
 
 
 def test_what_is_in_both_is_found_over_many_chunks() -> None:
     few = [f"sentence {i}" for i in range(3 * CHUNK)]
     many = (f"Sentence {3 * i}!" for i in range(2 * CHUNK))
-    found, times = in_both(few, many)
+    found, times = overlap(few, many)
     assert len(found) == CHUNK and set(times.tolist()) == {1}
 
 
@@ -121,33 +126,33 @@ def test_what_is_in_both_is_found_over_many_chunks() -> None:
 def test_validation_texts_are_those_of_the_files_and_not_what_ids_spell(tmp_path: Path) -> None:
     # ligatures, case and doubled spaces are gone from the ids
     pairs = [(f"Le  ﬁlm №{i} 🙂", f"The  ﬁlm №{i} “ok”") for i in range(100)]
-    made = feed(preparation(tmp_path, pairs, text=TokenizerConfig(size=120, lowercase=True)), tmp_path / "data")
-    rows = np.arange(len(made.held_out))[::-1]
+    made = loader(preparation(tmp_path, pairs, text=TokenizerConfig(vocab_size=120, lowercase=True)), tmp_path / "data")
+    rows = np.arange(len(made.valid))[::-1]
     sources, references = made.texts(rows)
     assert set(zip(sources, references, strict=True)) <= set(pairs) and len(sources) == len(rows) > 10
-    ids = made.held_out.take(rows, "target")
+    ids = made.valid.take(rows, "target")
     assert [made.vocabularies.target.decode(row.tolist()) for row in ids] != references
     assert [made.vocabularies.target.encode(text).ids for text in references] == [row.tolist() for row in ids]
 
 
 def test_texts_stay_beside_their_rows_when_pairs_are_dropped_for_their_tokens(tmp_path: Path) -> None:
     pairs = [(f"chat {i}" + " très" * (i % 4 * 8), f"cat {i}") for i in range(200)]
-    made = feed(preparation(tmp_path, pairs, filter=Filter(tokens=24)), tmp_path / "data")
-    sources, _ = made.texts(np.arange(len(made.held_out)))
+    made = loader(preparation(tmp_path, pairs, filter=FilterConfig(max_tokens=24)), tmp_path / "data")
+    sources, _ = made.texts(np.arange(len(made.valid)))
     assert 0 < len(sources) < sum(1 for _ in preparation(tmp_path, pairs).pairs("valid"))
-    ids = made.held_out.take(np.arange(len(sources)), "source")
+    ids = made.valid.take(np.arange(len(sources)), "source")
     assert [made.vocabularies.source.encode(text).ids for text in sources] == [row.tolist() for row in ids]
 
 
 def test_training_keeps_no_texts(tmp_path: Path) -> None:
-    made = feed(preparation(tmp_path, PAIRS), tmp_path / "data")
+    made = loader(preparation(tmp_path, PAIRS), tmp_path / "data")
     assert made.train.columns == ("source", "target")
-    assert made.held_out.columns == ("source", "target", "source_text", "target_text")
+    assert made.valid.columns == ("source", "target", "source_text", "target_text")
 
 
-def test_damaged_texts_are_told(tmp_path: Path) -> None:
+def test_damaged_texts_are_an_error(tmp_path: Path) -> None:
     preparation(tmp_path, PAIRS).run(tmp_path / "data")
-    texts = tmp_path / "data/valid/target_text.ids"
+    texts = tmp_path / "data/valid/target_text.text"
     size = texts.stat().st_size
     os.truncate(texts, size - 1)
     with pytest.raises(DataError) as caught:
@@ -159,11 +164,19 @@ def test_damaged_texts_are_told(tmp_path: Path) -> None:
     assert str(caught.value) == f"{texts} is missing; prepare the data again"
 
 
-def test_validation_data_without_texts_is_told(tmp_path: Path) -> None:
-    made = feed(preparation(tmp_path, PAIRS), tmp_path / "data")
+def test_validation_data_without_texts_is_an_error(tmp_path: Path) -> None:
+    made = loader(preparation(tmp_path, PAIRS), tmp_path / "data")
     with ShardWriter(tmp_path / "old", {"source": 120, "target": 120}) as writer:
         writer.append([([5], [6])])
-    old = PairFeed(made.train, Shards.open(tmp_path / "old"), made.vocabularies)
+    old = PairLoader(made.train, Shards.open(tmp_path / "old"), made.vocabularies)
     with pytest.raises(DataError) as caught:
         old.texts(np.array([0]))
     assert str(caught.value) == "the validation data was prepared without its texts; prepare the data again"
+
+
+def test_lengths_and_padding_are_counted_per_side(tmp_path: Path) -> None:
+    with ShardWriter(tmp_path / "train", {"source": 9, "target": 9}) as writer:
+        writer.append([([4, 5, 6], [7]), ([6], [8])])
+    shards = Shards.open(tmp_path / "train")
+    assert shards.length_statistics("source") == {"tokens": 4, "mean": 2.0, "p99": 2, "most": 3}
+    assert [padding_share(PairLengths(shards, side), [np.array([0, 1])]) for side in (0, 1)] == [0.25, 0.0]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from regard.errors import ConfigError, DataError, InputError
-from regard.tasks.translate.sources import Files, Jsonl, PairSource, Tsv, read_jsonl, read_pairs, read_tsv
+from regard.tasks.translate.sources import PairFiles, PairJsonl, PairSource, PairTsv, read_jsonl, read_pairs, read_tsv
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def write(path: str, text: str) -> str:
 
 def test_line_n_of_one_file_meets_line_n_of_the_other() -> None:
     french, english = write("data/train.fr", "un\n\ndeux \r\n"), write("data/train.en", "one\nempty\ntwo")
-    assert list(Files(train=(french, english)).pairs("train")) == [("un", "one"), ("", "empty"), ("deux ", "two")]
+    assert list(PairFiles(train=(french, english)).pairs("train")) == [("un", "one"), ("", "empty"), ("deux ", "two")]
 
 
 @pytest.mark.parametrize(("sources", "targets"), [(1200, 1199), (3, 5), (0, 2), (2, 0)])
@@ -37,9 +37,9 @@ def test_files_of_different_length_are_refused_with_both_numbers(sources: int, t
 def test_empty_files_are_refused() -> None:
     a, b = write("data/a", ""), write("data/b", "")
     for read, message in (
-        (read_pairs(a, b), "data/a and data/b are empty; expected one sentence a line"),
-        (read_tsv(a), "data/a is empty; expected one sentence pair a line"),
-        (read_jsonl(a), "data/a is empty; expected one JSON object a line"),
+        (read_pairs(a, b), "data/a and data/b are empty; expected one sentence per line"),
+        (read_tsv(a), "data/a is empty; expected one sentence pair per line"),
+        (read_jsonl(a), "data/a is empty; expected one JSON object per line"),
     ):
         with pytest.raises(DataError) as caught:
             list(read)
@@ -53,21 +53,21 @@ def test_a_missing_side_is_named() -> None:
 
 def test_columns_are_chosen_by_number() -> None:
     path = write("data/a.tsv", "7\tone\tun\tnote\n8\ttwo\tdeux\n")
-    assert list(Tsv(train=path, source=2, target=1).pairs("train")) == [("un", "one"), ("deux", "two")]
+    assert list(PairTsv(train=path, source=3, target=2).pairs("train")) == [("un", "one"), ("deux", "two")]
 
 
 def test_a_line_with_too_few_columns_is_named() -> None:
     path = write("data/a.tsv", "un\tone\ndeux two\n")
     with pytest.raises(DataError) as caught:
         list(read_tsv(path))
-    assert str(caught.value) == "data/a.tsv, line 2: expected 2 columns or more with tabs between, found 1"
+    assert str(caught.value) == "data/a.tsv, line 2: expected at least 2 tab-separated columns, found 1"
 
 
 def test_texts_are_chosen_by_key() -> None:
     path = write(
         "data/a.jsonl", '{"fr": "un\\nautre", "en": "caf\\u00e9"}\n{"en": "😀", "fr": "\\ud83d\\ude00", "x": []}\n'
     )
-    pairs = list(Jsonl(train=path, source="fr", target="en").pairs("train"))
+    pairs = list(PairJsonl(train=path, source="fr", target="en").pairs("train"))
     assert pairs == [("un\nautre", "café"), ("😀", "😀")]
 
 
@@ -93,28 +93,28 @@ def test_a_line_that_is_not_the_expected_json_is_named(line: str, message: str) 
 
 
 def test_splits_that_are_not_given_are_not_there() -> None:
-    source: PairSource = Tsv(train="a", test="b")
+    source: PairSource = PairTsv(train="a", test="b")
     assert source.splits() == ("train", "test")
     with pytest.raises(ConfigError) as caught:
         source.pairs("valid")
-    assert str(caught.value) == 'there is no split "valid" (splits: train, test); name its files in the recipe'
+    assert str(caught.value) == 'there is no split "valid" (splits: train, test); name its file in the recipe'
 
 
 def test_every_kind_reads_the_split_that_is_asked_for() -> None:
     train, valid = write("data/a", "un\tone"), write("data/b", "deux\ttwo")
-    assert list(Tsv(train=train, valid=valid).pairs("valid")) == [("deux", "two")]
-    assert list(Files(train=(train, train), valid=(valid, train)).pairs("valid")) == [("deux\ttwo", "un\tone")]
+    assert list(PairTsv(train=train, valid=valid).pairs("valid")) == [("deux", "two")]
+    assert list(PairFiles(train=(train, train), valid=(valid, train)).pairs("valid")) == [("deux\ttwo", "un\tone")]
     third = write("data/c", '{"source": "x", "target": "y"}')
-    assert list(Jsonl(train=train, test=third).pairs("test")) == [("x", "y")]
+    assert list(PairJsonl(train=train, test=third).pairs("test")) == [("x", "y")]
 
 
 def test_a_split_of_one_file_is_refused() -> None:
     with pytest.raises(ConfigError) as caught:
-        Files(train=("a", "b"), valid=("a",))  # type: ignore[arg-type]
+        PairFiles(train=("a", "b"), valid=("a",))  # type: ignore[arg-type]
     assert str(caught.value) == "valid: expected two files, the source and the target, got 1"
 
 
-def test_a_negative_column_is_refused() -> None:
+def test_column_0_is_refused() -> None:
     with pytest.raises(ConfigError) as caught:
-        Tsv(train="a", target=-1)
-    assert str(caught.value) == "target: expected the number of a column, 0 or more, got -1"
+        PairTsv(train="a", target=0)
+    assert str(caught.value) == "target = 0: columns are counted from 1"

@@ -1,4 +1,4 @@
-"""Words near one another: what is read and what is guessed is what the text says, whatever the number of processes."""
+"""word2vec: context pairs, subsampling, negative samples and the loss, for any number of processes."""
 
 from collections import Counter
 from itertools import islice
@@ -7,22 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from regard.distributed import World
+from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, DataError
 from regard.models.word2vec import Word2VecConfig
 from regard.objective import Batch, Objective
 from regard.sequence import EOS, UNK, Tokens
 from regard.spaces import Words
-from regard.tasks.vectors.word2vec import (
-    CBOW,
-    METHODS,
-    SEGMENT,
-    Company,
-    Frequencies,
-    NearbyConfig,
-    NearbyFeed,
-    SkipGram,
-)
+from regard.tasks.vectors.config import SEGMENT, VectorsConfig
+from regard.tasks.vectors.loader import ContextLoader
+from regard.tasks.vectors.prepare import WordFrequencies
+from regard.tasks.vectors.word2vec import CBOW, METHODS, ContextPairs, SkipGram
 
 SIZE = 30
 
@@ -31,25 +25,25 @@ def text(length=4 * SEGMENT, seed=1):
     return np.random.default_rng(seed).integers(4, SIZE, length)
 
 
-def feed(ids, **task):
-    world = task.pop("world", World())
+def loader(ids, **task):
+    group = task.pop("group", ProcessGroup())
     rows = task.pop("rows", 2)
-    return NearbyFeed(ids, ids, Frequencies.of(ids, SIZE), NearbyConfig(**task), rows=rows, world=world)
+    return ContextLoader(ids, ids, WordFrequencies.count(ids, SIZE), VectorsConfig(**task), rows=rows, group=group)
 
 
 def pairs(batch):
     """Of each word in a window's middle the words around it, as lists; those with none around them are left out."""
     found = []
-    for ids, length, near in zip(batch.source.data, batch.source.lengths, batch.target.near):
+    for ids, length, near in zip(batch.source.data, batch.source.lengths, batch.target.mask):
         assert not near[length:].any() and not near[:, length:].any()  # padding is near to nothing
         found += [([int(ids[i])], ids[near[i]].tolist()) for i in range(int(length)) if near[i].any()]
     return found
 
 
-def test_what_is_near_stands_beside_and_nothing_else_does():
+def test_the_context_of_a_word_is_its_neighbors_and_nothing_else():
     """With a window of 1 nothing is left to chance: each word goes with the one before and the one after it."""
     ids = text()
-    batch = feed(ids, window=1, common=0).batch(ids, np.array([2 * SEGMENT]), (1,))
+    batch = loader(ids, window=1, subsample=0).collate(ids, np.array([2 * SEGMENT]), (1,))
     segment = ids[2 * SEGMENT : 3 * SEGMENT].tolist()
     assert pairs(batch) == [
         ([word], segment[max(0, i - 1) : i] + segment[i + 1 : i + 2]) for i, word in enumerate(segment)
@@ -58,9 +52,9 @@ def test_what_is_near_stands_beside_and_nothing_else_does():
 
 def test_a_window_is_from_one_to_so_many_words_wide_and_each_width_as_often():
     ids = np.arange(4, 4 + SEGMENT)  # every word once, so that places can be read off
-    found = NearbyFeed(
-        np.tile(ids, 80), ids, Frequencies.of(ids, 200), NearbyConfig(window=4, common=0), rows=80
-    ).batch(np.tile(ids, 80), SEGMENT * np.arange(80), (3,))
+    found = ContextLoader(
+        np.tile(ids, 80), ids, WordFrequencies.count(ids, 200), VectorsConfig(window=4, subsample=0), rows=80
+    ).collate(np.tile(ids, 80), SEGMENT * np.arange(80), (3,))
     widths = Counter(
         max(abs(other - centre) for other in near)
         for (centre,), near in pairs(found)
@@ -80,8 +74,8 @@ def test_no_window_reaches_over_the_end_of_a_text_or_of_a_segment():
     whose = {int(word): (i // SEGMENT, int((ends <= i).sum())) for i, word in enumerate(ids)}
     words = ids.copy()
     words[ends] = EOS
-    found = NearbyFeed(words, words, Frequencies.of(words, 4 + len(ids)), NearbyConfig(common=0), rows=4)
-    batch = found.batch(words, SEGMENT * np.arange(4), (1,))
+    found = ContextLoader(words, words, WordFrequencies.count(words, 4 + len(ids)), VectorsConfig(subsample=0), rows=4)
+    batch = found.collate(words, SEGMENT * np.arange(4), (1,))
     together = [(centre, other) for (centre,), some in pairs(batch) for other in some]
     assert len(together) > 1000 and all(whose[a] == whose[b] for a, b in together)
     close = {
@@ -90,40 +84,42 @@ def test_no_window_reaches_over_the_end_of_a_text_or_of_a_segment():
     assert close <= set(together)  # the next word is in every window
 
 
-def test_what_is_unknown_is_neither_read_nor_guessed():
+def test_unknown_words_are_neither_inputs_nor_targets():
     ids = text()
     ids[::3] = UNK
-    for batch, _ in islice(feed(ids, common=0).stream(None), 4):
+    for batch, _ in islice(loader(ids, subsample=0).train_batches(None), 4):
         words = {word for centre, near in pairs(batch) for word in (*centre, *near)}
         assert len(words) > 10 and not {UNK, EOS} & words
-        assert int(batch.target.noise.min()) > EOS
+        assert int(batch.target.negatives.min()) > EOS
 
 
 def test_common_words_are_left_out_as_often_as_the_paper_says():
     ids = np.concatenate([np.full(3000, 4), np.arange(5, SIZE).repeat(40)])
     np.random.default_rng(1).shuffle(ids)
-    found = feed(ids, common=0.01, rows=len(ids) // SEGMENT)
+    found = loader(ids, subsample=0.01, rows=len(ids) // SEGMENT)
     share = 3000 / len(ids)
-    wanted = (0.01 / share) ** 0.5 + 0.01 / share
-    assert found.keep[4] == pytest.approx(wanted)
+    expected = (0.01 / share) ** 0.5 + 0.01 / share
+    assert found.keep[4] == pytest.approx(expected)
     read = Counter(
         word
         for number in range(20)
-        for (word,), _ in pairs(found.batch(ids, SEGMENT * np.arange(found.segments(ids)), (number,)))
+        for (word,), _ in pairs(found.collate(ids, SEGMENT * np.arange(found.segments(ids)), (number,)))
     )
     there = np.count_nonzero(ids[: found.segments(ids) * SEGMENT] == 4)
-    assert read[4] / 20 / there == pytest.approx(wanted, rel=0.1)
+    assert read[4] / 20 / there == pytest.approx(expected, rel=0.1)
     assert found.keep[5] == pytest.approx(min(1.0, (0.01 / (40 / len(ids))) ** 0.5 + 0.01 / (40 / len(ids))))
 
 
 def test_noise_is_drawn_by_frequency_to_the_power_of_three_quarters():
     ids = np.concatenate([np.full(1600, 4), np.full(100, 5), np.full(100, 6)])
-    found = NearbyFeed(ids, ids, Frequencies.of(ids, SIZE), NearbyConfig(shared=20_000, common=0), rows=1)
-    drawn = Counter(found.batch(ids, np.array([0]), (1,)).target.noise[0].tolist())
+    found = ContextLoader(
+        ids, ids, WordFrequencies.count(ids, SIZE), VectorsConfig(shared_negatives=20_000, subsample=0), rows=1
+    )
+    counts = Counter(found.collate(ids, np.array([0]), (1,)).target.negatives[0].tolist())
     weights = {4: 1600**0.75, 5: 100**0.75, 6: 100**0.75}
-    assert set(drawn) == set(weights)
+    assert set(counts) == set(weights)
     for word, weight in weights.items():
-        assert drawn[word] / 20_000 == pytest.approx(weight / sum(weights.values()), rel=0.05)
+        assert counts[word] / 20_000 == pytest.approx(weight / sum(weights.values()), rel=0.05)
 
 
 def drawn_model(size=12):
@@ -145,62 +141,62 @@ def test_the_loss_is_the_papers_summed_over_every_guess_and_every_noise_word(met
     near = torch.zeros(2, 4, 4, dtype=torch.bool)
     for (row, place), others in NEAR.items():
         near[row, place, others] = True
-    batch = Batch(Tokens.of(rows), Company(near, torch.tensor([noise] * 2)))
+    batch = Batch(Tokens.pad(rows), ContextPairs(near, torch.tensor([noise] * 2)))
     task = METHODS[method](Words(12), negatives=2)
     loss, _ = task.loss(model, batch, Words(12).loss)
-    wanted, count = torch.zeros((), dtype=torch.double), 0
+    expected, count = torch.zeros((), dtype=torch.double), 0
     for (row, place), others in NEAR.items():
         word, around = rows[row][place], [rows[row][other] for other in others]
         if method == "skipgram":
-            asked = [(model.embed.weight[word], other) for other in around]
+            examples = [(model.embed.weight[word], other) for other in around]
         else:
-            asked = [(model.embed.weight[torch.tensor(around)].mean(0), word)]
-        for h, other in asked:
+            examples = [(model.embed.weight[torch.tensor(around)].mean(0), word)]
+        for h, other in examples:
             count += 1
-            wanted = wanted - torch.log(torch.sigmoid(h @ model.readout.weight[other]))
+            expected = expected - torch.log(torch.sigmoid(h @ model.readout.weight[other]))
             for k in noise:
-                wanted = wanted - 2 / 4 * torch.log(torch.sigmoid(-h @ model.readout.weight[k]))
-    assert task.counts(batch) == {"near": count}
-    torch.testing.assert_close(loss.totals["near"], wanted)
-    got = torch.autograd.grad(loss.totals["near"], list(model.parameters()))
-    torch.testing.assert_close(got, torch.autograd.grad(wanted, list(model.parameters())))
+                expected = expected - 2 / 4 * torch.log(torch.sigmoid(-h @ model.readout.weight[k]))
+    assert task.counts(batch) == {"context": count}
+    torch.testing.assert_close(loss.totals["context"], expected)
+    gradients = torch.autograd.grad(loss.totals["context"], list(model.parameters()))
+    torch.testing.assert_close(gradients, torch.autograd.grad(expected, list(model.parameters())))
 
 
-def test_what_is_wanted_is_told_for_each_guess():
+def test_each_prediction_has_its_target():
     near = torch.tensor([[[False, True], [True, False]]])
-    batch = Batch(Tokens.of([[5, 6]]), Company(near, torch.tensor([[8]])))
-    where, wanted = SkipGram(Words(9)).asked(batch)["near"]
-    assert wanted[where].tolist() == [6, 5]
-    where, wanted = CBOW(Words(9)).asked(batch)["near"]
-    assert wanted[where].tolist() == [5, 6]
+    batch = Batch(Tokens.pad([[5, 6]]), ContextPairs(near, torch.tensor([[8]])))
+    where, targets = SkipGram(Words(9)).targets(batch)["context"]
+    assert targets[where].tolist() == [6, 5]
+    where, targets = CBOW(Words(9)).targets(batch)["context"]
+    assert targets[where].tolist() == [5, 6]
 
 
 @pytest.mark.parametrize("method", ["skipgram", "cbow"])
 def test_two_processes_read_what_one_reads(method):
     ids = text(12 * SEGMENT)
-    alone, *both = (feed(ids, rows=5, world=w) for w in (World(), World(0, 2), World(1, 2)))
+    single, *both = (loader(ids, rows=5, group=w) for w in (ProcessGroup(), ProcessGroup(0, 2), ProcessGroup(1, 2)))
     objective = Objective(drawn_model(SIZE), METHODS[method](Words(SIZE)))
-    for whole, *parts in islice(zip(alone.stream(None), *(f.stream(None) for f in both)), 4):
+    for whole, *parts in islice(zip(single.train_batches(None), *(f.train_batches(None) for f in both)), 4):
         assert sorted(pairs(whole[0])) == sorted(pair for part, _ in parts for pair in pairs(part))
-        assert all(part.target.noise[0].equal(whole[0].target.noise[0]) for part, _ in parts)
-        sums = [objective(batch)[0].totals["near"] for batch, _ in (whole, *parts)]
+        assert all(part.target.negatives[0].equal(whole[0].target.negatives[0]) for part, _ in parts)
+        sums = [objective(batch)[0].totals["context"] for batch, _ in (whole, *parts)]
         torch.testing.assert_close(sums[0], sums[1] + sums[2])
 
 
 def test_a_process_without_a_segment_of_its_own_has_an_empty_batch():
     ids = text()
-    batch = feed(ids, rows=1, world=World(1, 2)).batch(ids, np.array([0]), (1,))
-    assert len(batch) == 0 and SkipGram(Words(SIZE)).counts(batch) == {"near": 0}
+    batch = loader(ids, rows=1, group=ProcessGroup(1, 2)).collate(ids, np.array([0]), (1,))
+    assert len(batch) == 0 and SkipGram(Words(SIZE)).counts(batch) == {"context": 0}
 
 
 def test_a_stream_goes_on_from_any_position_and_an_epoch_reads_each_segment_once():
     ids = np.arange(9 * SEGMENT - 1) + 4  # every word once: eight segments, wherever the first begins
-    found = NearbyFeed(ids, ids, Frequencies.of(ids, 4 + len(ids)), NearbyConfig(common=0), rows=2)
-    every = list(islice(found.stream(None), 9))
+    found = ContextLoader(ids, ids, WordFrequencies.count(ids, 4 + len(ids)), VectorsConfig(subsample=0), rows=2)
+    every = list(islice(found.train_batches(None), 9))
     for k in range(8):
-        batch, position = next(found.stream(every[k][1]))
+        batch, position = next(found.train_batches(every[k][1]))
         assert pairs(batch) == pairs(every[k + 1][0]) and position == every[k + 1][1]
-    assert found.epoch() == 4 and every[3][1] == {"epoch": 1, "batch": 0}
+    assert found.batches_per_epoch() == 4 and every[3][1] == {"epoch": 1, "batch": 0}
     for epoch in range(2):
         read = sorted(word for batch, _ in every[4 * epoch : 4 * epoch + 4] for (word,), _ in pairs(batch))
         assert read == ids[found.offset(epoch) :][: 8 * SEGMENT].tolist()
@@ -213,37 +209,37 @@ def test_a_segment_of_which_no_two_words_are_left_together_is_left_out():
     ids[: 2 * SEGMENT] = UNK
     ids[5] = 7  # alone
     for method in METHODS:
-        found = feed(ids, common=0, rows=1)
-        empty, full = (found.batch(ids, np.array([at * SEGMENT]), (1,)) for at in (0, 3))
-        assert len(empty) == 0 and METHODS[method](Words(SIZE)).counts(empty) == {"near": 0}
-        assert len(full) == 1 and METHODS[method](Words(SIZE)).counts(full)["near"] > 0
+        found = loader(ids, subsample=0, rows=1)
+        empty, full = (found.collate(ids, np.array([at * SEGMENT]), (1,)) for at in (0, 3))
+        assert len(empty) == 0 and METHODS[method](Words(SIZE)).counts(empty) == {"context": 0}
+        assert len(full) == 1 and METHODS[method](Words(SIZE)).counts(full)["context"] > 0
 
 
 def test_training_and_validation_draw_by_other_numbers():
     ids = text()
-    found = feed(ids, rows=4)
-    valid, train = next(found.valid()), found.batch(ids, SEGMENT * np.arange(4), (1, found.seed, 0, 0))
-    assert not valid.target.noise[0].equal(train.target.noise[0])
+    found = loader(ids, rows=4)
+    valid, train = next(found.valid_batches()), found.collate(ids, SEGMENT * np.arange(4), (1, found.seed, 0, 0))
+    assert not valid.target.negatives[0].equal(train.target.negatives[0])
 
 
 def test_validation_is_the_same_each_time():
-    found = feed(text(), rows=3)
-    first, again = ([pairs(batch) for batch in found.valid()] for _ in range(2))
+    found = loader(text(), rows=3)
+    first, again = ([pairs(batch) for batch in found.valid_batches()] for _ in range(2))
     assert first == again and len(first) == 2
 
 
-def test_a_text_that_is_too_short_is_told():
-    with pytest.raises(DataError, match=f"there are 100 words to learn from; at least {SEGMENT} are needed"):
-        feed(text(100))
-    with pytest.raises(DataError, match="fewer than two words that are known"):
-        feed(np.full(SEGMENT, UNK))
-    with pytest.raises(DataError, match=r"^task.common = 1e-09 leaves 0.0 words of 128"):
-        feed(text(), common=1e-9)
+def test_a_text_that_is_too_short_is_refused():
+    with pytest.raises(DataError, match=f"the training text has 100 words; at least {SEGMENT} are needed"):
+        loader(text(100))
+    with pytest.raises(DataError, match="fewer than two words of the vocabulary"):
+        loader(np.full(SEGMENT, UNK))
+    with pytest.raises(DataError, match=r"^task.subsample = 1e-09 keeps 0.0 of 128 words"):
+        loader(text(), subsample=1e-9)
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"window": 0}, {"window": SEGMENT}, {"negatives": 0}, {"shared": 0}, {"common": -1.0}]
+    "wrong", [{"window": 0}, {"window": SEGMENT}, {"negatives": 0}, {"shared_negatives": 0}, {"subsample": -1.0}]
 )
 def test_settings_that_mean_nothing_are_refused(wrong):
     with pytest.raises(ConfigError, match=r"must be (at least|below)"):
-        NearbyConfig(**wrong)
+        VectorsConfig(**wrong)

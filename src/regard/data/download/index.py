@@ -1,6 +1,7 @@
-"""Files of package registries: found by package and file name, downloaded with resume, checked before they count.
+"""Download of package files from PyPI: located by package and file name, resumed after an interruption, verified.
 
-The indexes are the ones this machine's pip is set up for; nothing is installed and nothing from a package is imported.
+The package indexes are those this machine's pip is configured for; nothing is installed and nothing from a package is
+imported. `pypi_simple` reads the index pages; its `download_package` is not used because it cannot resume.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -23,11 +24,10 @@ import pypi_simple
 import requests
 from requests.adapters import BaseAdapter
 
-from regard.data.download.archive import Archive, digest, length, writing
+from regard.data.download.archive import Archive, file_size, write_errors
 from regard.errors import NetworkError
-
-Progress = Callable[[int, int], None]
-"""Called with the bytes that are there and the bytes there will be."""
+from regard.files import file_sha256
+from regard.progress import DownloadProgress
 
 TIMEOUT = (10.0, 60.0)
 ATTEMPTS = 5
@@ -36,43 +36,25 @@ CHUNK = 1 << 14  # what a cut connection can lose at most
 
 @dataclass(frozen=True)
 class Indexes:
-    """Where to look for packages, and how to get there.
-
-    >>> Indexes(("https://name:word@index.example/simple",)).shown()
-    'https://index.example/simple'
-    """
+    """Addresses of the package indexes, with certificate and proxy."""
 
     addresses: tuple[str, ...]
     certificate: str | None = None
     proxy: str | None = None
 
-    def shown(self) -> str:
-        """The addresses as a message may show them: without a name or a password.
-
-        >>> Indexes(()).shown()
-        'no index (pip is set to no-index)'
-        """
-        return ", ".join(bare(address) for address in self.addresses) or "no index (pip is set to no-index)"
+    def summary(self) -> str:
+        """The addresses for messages, without credentials."""
+        return ", ".join(map(without_credentials, self.addresses)) or "no index (pip is set to no-index)"
 
 
-def bare(address: str) -> str:
-    """An address without the name and the password it may carry.
-
-    >>> bare("https://name:word@index.example:8080/simple/")
-    'https://index.example:8080/simple/'
-    """
+def without_credentials(address: str) -> str:
+    """An address without its user name and password."""
     parts = urlsplit(address)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, ""))
 
 
-def read_pip(listing: str, environment: Mapping[str, str]) -> Indexes:
-    """The indexes that pip would use, from the output of `pip config list` and the environment.
-
-    >>> read_pip("global.index-url='https://a.example/simple'", {"PIP_EXTRA_INDEX_URL": "https://b.example"}).addresses
-    ('https://a.example/simple', 'https://b.example')
-    >>> read_pip("", {}).addresses == (pypi_simple.PYPI_SIMPLE_ENDPOINT,)
-    True
-    """
+def parse_pip_settings(listing: str, environment: Mapping[str, str]) -> Indexes:
+    """The indexes that pip would use, from the output of `pip config list` and the environment."""
     listed: dict[str, str] = {}
     for line in listing.splitlines():
         key, equals, value = line.partition("=")
@@ -93,21 +75,13 @@ def read_pip(listing: str, environment: Mapping[str, str]) -> Indexes:
 
 
 def find_indexes() -> Indexes:
-    """The indexes this machine's pip is set up for: its files and variables, else the public index.
-
-    >>> isinstance(find_indexes().addresses, tuple)
-    True
-    """
-    return read_pip(list_settings(os.environ.get("PIP_CONFIG_FILE")), os.environ)
+    """The indexes this machine's pip is configured for, by files and variables; else PyPI."""
+    return parse_pip_settings(pip_config_list(os.environ.get("PIP_CONFIG_FILE")), os.environ)
 
 
 @functools.cache
-def list_settings(file: str | None) -> str:
-    """What `pip config list` prints; pip is asked once for each file that PIP_CONFIG_FILE may name.
-
-    >>> isinstance(list_settings(os.environ.get("PIP_CONFIG_FILE")), str)
-    True
-    """
+def pip_config_list(file: str | None) -> str:
+    """Output of `pip config list`, cached for each value of PIP_CONFIG_FILE."""
     commands = [[sys.executable, "-m", "pip"]]
     if (pip := shutil.which("pip")) is not None:
         commands.append([pip])
@@ -122,21 +96,18 @@ def list_settings(file: str | None) -> str:
 
 
 class LocalFile(io.FileIO):
-    """A file that a session closes when its answer is closed, as it gives back a connection."""
+    """A local file as the raw body of a response."""
 
     def release_conn(self) -> None:
-        """Close the file."""
+        """Close the file; requests calls this as it would return a connection to the pool."""
         self.close()
 
 
 class LocalFiles(BaseAdapter):
-    """Lets a session read file: addresses, so that an index in a folder is an index like the others.
-
-    >>> LocalFiles().close()
-    """
+    """Adapter of requests for file: addresses, so that an index may be a local folder."""
 
     def send(self, request: requests.PreparedRequest, *args: object, **named: object) -> requests.Response:
-        """Answer with the file, or with the index.html of the folder, or with 404."""
+        """Respond with the file, or with the index.html of the folder, or with 404."""
         path = Path(url2pathname(urlsplit(request.url or "").path))
         answer = requests.Response()
         answer.request, answer.url = request, request.url or ""
@@ -151,17 +122,12 @@ class LocalFiles(BaseAdapter):
         return answer
 
     def close(self) -> None:
-        """Nothing is kept open between two answers."""
+        """Nothing to close."""
 
 
 @contextlib.contextmanager
 def session(indexes: Indexes) -> Iterator[requests.Session]:
-    """A session that uses the certificate and the proxy of the indexes and can read file: addresses.
-
-    >>> with session(Indexes(())) as opened:
-    ...     "file://" in opened.adapters
-    True
-    """
+    """A session with the certificate and the proxy of the indexes, which can also read file: addresses."""
     with requests.Session() as opened:
         opened.mount("file://", LocalFiles())
         if indexes.certificate:
@@ -172,20 +138,16 @@ def session(indexes: Indexes) -> Iterator[requests.Session]:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a file was found: its address, and the name and password that its own index asks for.
+class FileAddress:
+    """URL of a file, and the credentials of its index."""
 
-    >>> Place("https://index.example/files/a.whl").credentials is None
-    True
-    """
-
-    address: str
+    url: str
     credentials: tuple[str, str] | None = field(default=None, repr=False)
 
 
-def locate(archive: Archive, indexes: Indexes, opened: requests.Session) -> Place:
-    """Find the address of an archive, asking one index after the other; NetworkError tells what each one said."""
-    said: list[str] = []
+def locate(archive: Archive, indexes: Indexes, opened: requests.Session) -> FileAddress:
+    """Find an archive's address in the indexes, in order; a NetworkError lists the reason of each index."""
+    reasons: list[str] = []
     for address in indexes.addresses:
         parts = urlsplit(address)
         # A password belongs to the host of its index: a file kept on another host must not see it.
@@ -194,43 +156,34 @@ def locate(archive: Archive, indexes: Indexes, opened: requests.Session) -> Plac
         try:
             page = client.get_project_page(archive.package, timeout=TIMEOUT)
         except pypi_simple.NoSuchProjectError:
-            said.append(f"{bare(address)} has no package {archive.package}")
+            reasons.append(f"{without_credentials(address)} has no package {archive.package}")
             continue
         except Exception as error:  # a page may be anything at all, and any index may be the wrong one
-            said.append(f"{bare(address)}: {reason(error)}")
+            reasons.append(f"{without_credentials(address)}: {error_reason(error)}")
             continue
         found = [package for package in page.packages if package.filename == archive.file]
         if not found:
-            said.append(f"{bare(address)} has no file {archive.file}")
+            reasons.append(f"{without_credentials(address)} has no file {archive.file}")
         elif found[0].digests.get("sha256", archive.sha256) != archive.sha256:
-            said.append(f"{bare(address)} has another {archive.file} (SHA-256 {found[0].digests['sha256'][:12]}...)")
+            digest = found[0].digests["sha256"][:12]
+            reasons.append(f"{without_credentials(address)} has another {archive.file} (SHA-256 {digest}...)")
         else:
             same_host = urlsplit(found[0].url).hostname == parts.hostname
-            return Place(found[0].url, credentials if same_host else None)
-    raise NetworkError("; ".join(said) or indexes.shown())
+            return FileAddress(found[0].url, credentials if same_host else None)
+    raise NetworkError("; ".join(reasons) or indexes.summary())
 
 
-def status(error: Exception) -> int:
-    """The number a server refused with; 0 if it was not a server that refused.
-
-    >>> status(requests.ConnectionError())
-    0
-    """
+def http_status(error: Exception) -> int:
+    """HTTP status of an error; 0 if the server did not respond."""
     if isinstance(error, requests.HTTPError) and error.response is not None:
         return error.response.status_code
     return 0
 
 
-def reason(error: Exception) -> str:
-    """A few words on what a request ran into.
-
-    >>> reason(requests.ConnectTimeout())
-    'no answer in time'
-    >>> reason(requests.ConnectionError())
-    'no connection'
-    """
-    if status(error):
-        return f"answered {status(error)}"
+def error_reason(error: Exception) -> str:
+    """Short description of a failed request."""
+    if http_status(error):
+        return f"answered {http_status(error)}"
     if isinstance(error, requests.Timeout):
         return "no answer in time"
     if isinstance(error, requests.exceptions.SSLError):
@@ -240,62 +193,71 @@ def reason(error: Exception) -> str:
     return f"its answer cannot be read ({type(error).__name__})"
 
 
-def download(archive: Archive, path: Path, progress: Progress | None = None) -> None:
-    """Bring an archive to `path`, going on where an earlier download stopped; the caller holds the lock.
+def download_archive(archive: Archive, path: Path, progress: DownloadProgress | None = None) -> None:
+    """Download an archive to `path`, resuming an earlier download; the caller holds the lock.
 
-    What has come so far is kept in `path` + ".part"; only a file of the right size and SHA-256 gets the name `path`.
+    A partial download is kept in `path` + ".part"; only a file of the right size and SHA-256 is renamed to `path`.
     """
     part = path.with_name(path.name + ".part")
     indexes = find_indexes()
     with session(indexes) as opened:
-        place = locate(archive, indexes, opened)
-        resumed = receive(archive, place, part, opened, progress)
-        found = digest(part)
-        if found != archive.sha256 and resumed:  # what an earlier download left may be the bad half: start afresh
+        source = locate(archive, indexes, opened)
+        resumed = download_part(archive, source, part, opened, progress)
+        found = file_sha256(part)
+        if found != archive.sha256 and resumed:  # the earlier part may be the wrong one: start again
             part.unlink()
-            receive(archive, place, part, opened, progress)
-            found = digest(part)
+            download_part(archive, source, part, opened, progress)
+            found = file_sha256(part)
     if found != archive.sha256:
         part.unlink()
-        raise NetworkError(f"{bare(place.address)} sent a wrong file: expected SHA-256 {archive.sha256}, found {found}")
-    with writing(path, archive.size):
+        raise NetworkError(
+            f"{without_credentials(source.url)} sent a wrong file: expected SHA-256 {archive.sha256}, found {found}"
+        )
+    with write_errors(path, archive.size):
         part.replace(path)
 
 
-def receive(archive: Archive, place: Place, part: Path, opened: requests.Session, progress: Progress | None) -> bool:
-    """Fill the .part file, trying again for as long as each try brings something; True if it was not empty before."""
-    start = length(part)
+def download_part(
+    archive: Archive, source: FileAddress, part: Path, opened: requests.Session, progress: DownloadProgress | None
+) -> bool:
+    """Complete the .part file, retrying while each attempt makes progress; True if the file was not empty before."""
+    start = file_size(part)
     for attempt in range(ATTEMPTS):
-        before = length(part)
+        before = file_size(part)
         if before >= archive.size:
             break
         try:
-            request(archive, place, part, opened, progress)
+            request_rest(archive, source, part, opened, progress)
         except requests.RequestException as error:
-            if status(error) == 416 and part.exists():
-                part.unlink()  # the server has no such rest, so what is there cannot be its beginning
-            elif length(part) <= before or attempt == ATTEMPTS - 1:
+            if http_status(error) == 416 and part.exists():
+                part.unlink()  # the part is longer than the file, so it is not its beginning
+            elif file_size(part) <= before or attempt == ATTEMPTS - 1:
                 raise NetworkError(
-                    f"{bare(place.address)}: {reason(error)}; {length(part):,} of {archive.size:,} bytes are there"
+                    f"{without_credentials(source.url)}: {error_reason(error)}; {file_size(part):,} of "
+                    f"{archive.size:,} bytes are there"
                 ) from error
-    if length(part) < archive.size:
-        raise NetworkError(f"{bare(place.address)} sent {length(part):,} bytes, expected {archive.size:,}")
+    if file_size(part) < archive.size:
+        raise NetworkError(
+            f"{without_credentials(source.url)} sent {file_size(part):,} bytes, expected {archive.size:,}"
+        )
     return start > 0
 
 
-def request(archive: Archive, place: Place, part: Path, opened: requests.Session, progress: Progress | None) -> None:
-    """Ask once for the rest of an archive and append it; a server that sends the whole is written from the start."""
-    done = length(part)
+def request_rest(
+    archive: Archive, source: FileAddress, part: Path, opened: requests.Session, progress: DownloadProgress | None
+) -> None:
+    """Request the rest of an archive and append it; if the server sends all of it, start from the beginning."""
+    done = file_size(part)
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={done}-"} if done else {})
-    with opened.get(place.address, headers=headers, stream=True, timeout=TIMEOUT, auth=place.credentials) as answer:
+    with opened.get(source.url, headers=headers, stream=True, timeout=TIMEOUT, auth=source.credentials) as answer:
         answer.raise_for_status()
         rest = answer.status_code == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {done}-")
         done = done if rest else 0
-        with writing(part, archive.size):
+        with write_errors(part, archive.size):
             file = part.open("ab" if rest else "wb", buffering=0)
         with file:
             for chunk in answer.iter_content(CHUNK):
-                with writing(part, archive.size):
+                with write_errors(part, archive.size):
                     file.write(chunk)
                 done += len(chunk)
                 if progress is not None:

@@ -1,1 +1,1 @@
-"""The built-in French-English corpus: a grammar that composes sentence pairs, for demos, lessons and tests."""
+"""The built-in French-English corpus: lexicon, morphology, grammar and sentence patterns that generate pairs."""

@@ -1,4 +1,4 @@
-"""English by rule: articles, plural, verbs with do, numbers and ordinals."""
+"""English morphology: articles, plural, third person, numbers and ordinals."""
 
 from __future__ import annotations
 
@@ -18,51 +18,31 @@ ORDINALS = {"one": "first", "two": "second", "three": "third", "five": "fifth", 
 
 
 def plural(noun: str) -> str:
-    """The plural of a noun that follows a rule.
-
-    >>> [plural(noun) for noun in ("cat", "box", "church", "cherry", "boy", "bus")]
-    ['cats', 'boxes', 'churches', 'cherries', 'boys', 'buses']
-    """
+    """The plural of a noun that follows a rule."""
     if re.search("(s|x|z|ch|sh)$", noun):
         return noun + "es"
     return noun[:-1] + "ies" if re.search("[^aeiou]y$", noun) else noun + "s"
 
 
-def third(verb: str) -> str:
-    """The form for he, she and it; only the first word of a verb changes.
-
-    >>> third("go to bed"), third("study"), third("watch"), third("have"), third("play")
-    ('goes to bed', 'studies', 'watches', 'has', 'plays')
-    """
+def third_person(verb: str) -> str:
+    """The form for he, she and it; only the first word of a verb changes."""
     head, space, rest = verb.partition(" ")
     return THIRD.get(head, plural(head)) + space + rest
 
 
-def article(phrase: str) -> str:
-    """A phrase with a or an before it, by sound.
-
-    >>> article("apple"), article("university"), article("old castle"), article("uniform"), article("umbrella")
-    ('an apple', 'a university', 'an old castle', 'a uniform', 'an umbrella')
-    """
+def with_article(phrase: str) -> str:
+    """A phrase with a or an before it, by sound."""
     sounds_like_a_vowel = re.match("[aeiou]|hour|honest", phrase, re.I) and not re.match("uni|use|eu|one", phrase, re.I)
     return ("an " if sounds_like_a_vowel else "a ") + phrase
 
 
-def owned(owner: str) -> str:
-    """An owner with 's, or with the apostrophe alone after the s of a plural.
-
-    >>> owned("my father"), owned("the neighbours"), owned("the children"), owned("Thomas")
-    ("my father's", "the neighbours'", "the children's", "Thomas's")
-    """
+def possessive_noun(owner: str) -> str:
+    """An owner with 's, or with the apostrophe alone after the s of a plural."""
     return owner + ("'" if re.search("[^s]s$", owner) and owner[0].islower() else "'s")
 
 
 def number(n: int) -> str:
-    """A number from 0 to 999 in words.
-
-    >>> number(0), number(71), number(100), number(342)
-    ('zero', 'seventy-one', 'one hundred', 'three hundred and forty-two')
-    """
+    """A number from 0 to 999 in words."""
     hundreds, rest = divmod(n, 100)
     if hundreds:
         return f"{UNITS[hundreds]} hundred" + (f" and {number(rest)}" if rest else "")
@@ -72,11 +52,7 @@ def number(n: int) -> str:
 
 
 def ordinal(n: int) -> str:
-    """The ordinal of a number below 100, as in a date.
-
-    >>> [ordinal(n) for n in (1, 3, 5, 12, 20, 22, 31)]
-    ['first', 'third', 'fifth', 'twelfth', 'twentieth', 'twenty-second', 'thirty-first']
-    """
+    """The ordinal of a number below 100, as in a date."""
     head, hyphen, last = number(n).rpartition("-")
     if last in ORDINALS:
         return head + hyphen + ORDINALS[last]

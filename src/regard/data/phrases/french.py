@@ -1,4 +1,4 @@
-"""French by rule: elision, contraction, plural and feminine forms, verbs, numbers."""
+"""French morphology: elision, contraction, plural and feminine forms, verbs, numbers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ ELIDED = re.compile(r"(?<![\w'-])(je|me|te|se|le|la|ne|de|que|ce|Je|Le|La|Que|Ce
 CONTRACTED = {"de les ": "des ", "de le ": "du ", "à les ": "aux ", "à le ": "au "}
 CONTRACTIBLE = re.compile(r"\b(de|à) les? ")
 POSSESSIVES = (
-    ("mon", "ma", "mes"),
-    ("ton", "ta", "tes"),
-    ("son", "sa", "ses"),
-    ("notre", "notre", "nos"),
-    ("votre", "votre", "vos"),
-    ("leur", "leur", "leurs"),
+    *(("mon", "ma", "mes"), ("ton", "ta", "tes"), ("son", "sa", "ses")),
+    *(("notre", "notre", "nos"), ("votre", "votre", "vos"), ("leur", "leur", "leurs")),
 )
 REFLEXIVES = ("me", "te", "se", "nous", "vous", "se")
 
@@ -47,39 +43,16 @@ PRESENT = {
     "conduire": "conduis conduis conduit conduisons conduisez conduisent",
 }
 PARTICIPLES = {
-    "être": "été",
-    "avoir": "eu",
-    "faire": "fait",
-    "prendre": "pris",
-    "apprendre": "appris",
-    "boire": "bu",
-    "lire": "lu",
-    "voir": "vu",
-    "croire": "cru",
-    "dire": "dit",
-    "vouloir": "voulu",
-    "pouvoir": "pu",
-    "savoir": "su",
-    "recevoir": "reçu",
-    "connaître": "connu",
-    "venir": "venu",
-    "ouvrir": "ouvert",
-    "offrir": "offert",
-    "courir": "couru",
-    "conduire": "conduit",
-    "naître": "né",
-}
+    "être": "été", "avoir": "eu", "faire": "fait", "prendre": "pris", "apprendre": "appris", "boire": "bu",
+    "lire": "lu", "voir": "vu", "croire": "cru", "dire": "dit", "vouloir": "voulu", "pouvoir": "pu", "savoir": "su",
+    "recevoir": "reçu", "connaître": "connu", "venir": "venu", "ouvrir": "ouvert", "offrir": "offert",
+    "courir": "couru", "conduire": "conduit", "naître": "né",
+}  # fmt: skip
 # The stem where the ending is silent: je, tu, il, ils.
 STRESSED = {
-    "acheter": "achèt",
-    "lever": "lèv",
-    "promener": "promèn",
-    "préférer": "préfèr",
-    "espérer": "espèr",
-    "appeler": "appell",
-    "nettoyer": "nettoi",
-    "envoyer": "envoi",
-}
+    "acheter": "achèt", "lever": "lèv", "promener": "promèn", "préférer": "préfèr", "espérer": "espèr",
+    "appeler": "appell", "nettoyer": "nettoi", "envoyer": "envoi",
+}  # fmt: skip
 WITH_ETRE = {"aller", "venir", "partir", "arriver", "rester", "entrer", "rentrer", "sortir", "tomber", "naître"}
 BEFORE_VOWEL = {"beau": "bel", "nouveau": "nouvel", "vieux": "vieil"}
 FEMININE = (("eux", "euse"), ("eau", "elle"), ("er", "ère"), ("if", "ive"), ("en", "enne"), ("on", "onne"))
@@ -91,35 +64,27 @@ UNITS = (
 TENS = {20: "vingt", 30: "trente", 40: "quarante", 50: "cinquante", 60: "soixante", 80: "quatre-vingt"}
 
 
-def vowel(word: str) -> bool:
-    """Whether a word begins with the sound of a vowel, so that the word before it changes.
-
-    >>> [vowel(word) for word in ("école", "hôtel", "hibou", "œuf", "y", "yaourt", "onze")]
-    [True, True, False, True, True, False, False]
-    """
+def starts_with_vowel(word: str) -> bool:
+    """Whether a word begins with the sound of a vowel, so that the word before it changes."""
     if word == "y":
         return True
     first = unicodedata.normalize("NFD", word)[:1].lower().replace("œ", "o")
     return first in tuple("aeiouh") and not word.startswith(ASPIRATED)
 
 
-def spell(*words: str) -> str:
-    """Words joined to a phrase, with elision and contraction.
+def join_words(*words: str) -> str:
+    """Join words to a phrase, with elision and contraction.
 
-    >>> spell("je", "ne", "ai", "pas", "de", "amis"), spell("près de", "le", "hôtel"), spell("à", "les", "enfants")
-    ("je n'ai pas d'amis", "près de l'hôtel", 'aux enfants')
+    >>> join_words("je", "ne", "ai", "pas", "de", "amis"), join_words("à", "les", "enfants")
+    ("je n'ai pas d'amis", 'aux enfants')
     """
     text = " ".join(word for word in words if word)
-    text = ELIDED.sub(lambda found: found[1][:-1] + "'" if vowel(found[2]) else found[0], text)
+    text = ELIDED.sub(lambda found: found[1][:-1] + "'" if starts_with_vowel(found[2]) else found[0], text)
     return CONTRACTIBLE.sub(lambda found: CONTRACTED[found[0]], text)
 
 
 def plural(noun: str) -> str:
-    """The plural of a noun or of a masculine adjective.
-
-    >>> [plural(noun) for noun in ("chat", "gâteau", "cheval", "souris", "gris")]
-    ['chats', 'gâteaux', 'chevaux', 'souris', 'gris']
-    """
+    """The plural of a noun or of a masculine adjective."""
     if noun.endswith(("s", "x", "z")):
         return noun
     if noun.endswith(("eau", "eu")) and noun != "bleu":
@@ -128,11 +93,7 @@ def plural(noun: str) -> str:
 
 
 def feminine(adjective: str) -> str:
-    """The feminine of an adjective or of a participle that follows a rule.
-
-    >>> [feminine(word) for word in ("petit", "rouge", "heureux", "cher", "actif", "italien", "bon", "nouveau")]
-    ['petite', 'rouge', 'heureuse', 'chère', 'active', 'italienne', 'bonne', 'nouvelle']
-    """
+    """The feminine of an adjective or of a participle that follows a rule."""
     if adjective == "vieux":
         return "vieille"
     for ending, other in FEMININE:
@@ -142,23 +103,13 @@ def feminine(adjective: str) -> str:
 
 
 def agree(masculine: str, female: str, gender: str, many: bool) -> str:
-    """The form of an adjective or a participle for a gender and a number.
-
-    >>> agree("blanc", "blanche", "f", True), agree("vieux", "vieille", "m", True), agree("pris", "prise", "m", True)
-    ('blanches', 'vieux', 'pris')
-    """
+    """The form of an adjective or a participle for a gender and a number."""
     form = female if gender == "f" else masculine
     return plural(form) if many else form
 
 
 def present(verb: str) -> tuple[str, ...]:
-    """The six forms of the present: je, tu, il, nous, vous, ils.
-
-    >>> present("manger")
-    ('mange', 'manges', 'mange', 'mangeons', 'mangez', 'mangent')
-    >>> present("acheter")[2:4], present("choisir")[3], present("perdre")[2]
-    (('achète', 'achetons'), 'choisissons', 'perd')
-    """
+    """The six forms of the present: je, tu, il, nous, vous, ils."""
     if verb in PRESENT:
         return tuple(PRESENT[verb].split())
     stem = verb[:-2]
@@ -172,22 +123,14 @@ def present(verb: str) -> tuple[str, ...]:
 
 
 def participle(verb: str, gender: str = "m", many: bool = False) -> str:
-    """The past participle, in agreement.
-
-    >>> participle("aller", "f", True), participle("prendre", "m", True), participle("vendre"), participle("choisir")
-    ('allées', 'pris', 'vendu', 'choisi')
-    """
+    """The past participle, in agreement."""
     endings = {"er": "é", "ir": "i", "re": "u"}
     form = PARTICIPLES.get(verb) or verb[:-2] + endings[verb[-2:]]
     return agree(form, form + "e", gender, many)
 
 
-def command(verb: str, polite: bool) -> str:
-    """The imperative, to one friend or to others.
-
-    >>> command("fermer", False), command("prendre", False), command("manger", True), command("aller", False)
-    ('ferme', 'prends', 'mangez', 'va')
-    """
+def imperative(verb: str, polite: bool) -> str:
+    """The imperative, to one friend or to others."""
     if polite:
         return present(verb)[4]
     form = present(verb)[1]
@@ -195,14 +138,7 @@ def command(verb: str, polite: bool) -> str:
 
 
 def number(n: int, gender: str = "m") -> str:
-    """A number from 0 to 999 in words; before a feminine noun a final un is une.
-
-    >>> [number(n) for n in (16, 21, 71, 77, 80, 81, 91, 99)]
-    ['seize', 'vingt et un', 'soixante et onze', 'soixante-dix-sept', 'quatre-vingts', 'quatre-vingt-un', \
-'quatre-vingt-onze', 'quatre-vingt-dix-neuf']
-    >>> number(200), number(201, "f"), number(380), number(121)
-    ('deux cents', 'deux cent une', 'trois cent quatre-vingts', 'cent vingt et un')
-    """
+    """A number from 0 to 999 in words; before a feminine noun a final un is une."""
     hundreds, rest = divmod(n, 100)
     words = [] if hundreds == 0 else ["cent"] if hundreds == 1 else [UNITS[hundreds], "cent" if rest else "cents"]
     if rest or not words:

@@ -1,4 +1,4 @@
-"""Phrases and clauses in French and English at once: agreement, negation, tenses and questions on both sides."""
+"""Phrases and clauses in French and English in parallel: agreement, negation, tenses and questions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from regard.data.phrases import english, french
-from regard.data.phrases.french import spell
+from regard.data.phrases.french import join_words
 from regard.data.phrases.lexicon import PARTS, Adjective, Noun
 
 Tense = Literal["present", "past", "future"]
@@ -17,11 +17,7 @@ NEGATIONS = {"": "", "pas": "not", "jamais": "never", "plus": "no longer"}
 
 @dataclass(frozen=True)
 class Phrase:
-    """The same in both languages; `negated` is the French after a negation (un, du and des become de).
-
-    >>> Phrase("du pain", "de pain", "bread").negated
-    'de pain'
-    """
+    """A phrase in both languages; `negated` is the French after a negation (un, du and des become de)."""
 
     french: str
     negated: str
@@ -30,11 +26,7 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Subject:
-    """Who does it: the words, the person (0 je, 1 tu, 2 il, 3 nous, 4 vous, 5 ils), the gender.
-
-    >>> PRONOUNS[0].french, PRONOUNS[0].english, PRONOUNS[0].person
-    ('je', 'I', 0)
-    """
+    """Subject of a clause: the words, the person (0 je, 1 tu, 2 il, 3 nous, 4 vous, 5 ils), the gender."""
 
     french: str
     english: str
@@ -60,12 +52,9 @@ class Subject:
 
 @dataclass(frozen=True)
 class Action:
-    """A verb with what goes with it: the French infinitive, the English base, the rest, a pronoun, an adverb.
+    """A verb phrase: the French infinitive, the English base form, the rest, a pronoun, an adverb.
 
     The pronoun stands before the French verb, the adverb (French, English) after the French and before the English.
-
-    >>> Action("se lever", "get up").rest.french
-    ''
     """
 
     french: str
@@ -105,24 +94,20 @@ def noun_phrase(noun: Noun, determiner: str, many: bool = False, adjective: Adje
     meaning = noun.english_plural if many else noun.english
     if adjective is not None:
         form = french.agree(adjective.french, adjective.feminine, noun.gender, many)
-        if adjective.before and not many and noun.gender == "m" and french.vowel(word):
+        if adjective.before and not many and noun.gender == "m" and french.starts_with_vowel(word):
             form = french.BEFORE_VOWEL.get(form, form)
         bare = [form, word] if adjective.before else [word, form]
         meaning = f"{adjective.english} {meaning}"
     text = " ".join(bare)
     preposed = adjective is not None and adjective.before
-    whole = spell(determine(determiner, noun.gender, many, text, preposed), text)
-    negated = spell("de", text) if determiner in ("a", "some") else whole
+    whole = join_words(french_determiner(determiner, noun.gender, many, text, preposed), text)
+    negated = join_words("de", text) if determiner in ("a", "some") else whole
     return Phrase(whole, negated, english_phrase(determiner, meaning, many))
 
 
-def determine(determiner: str, gender: str, many: bool, following: str, preposed: bool) -> str:
-    """The French determiner before the words that follow.
-
-    >>> determine("this", "m", False, "hôtel", False), determine("0", "f", False, "amie", False)
-    ('cet', 'mon')
-    """
-    smooth = french.vowel(following)
+def french_determiner(determiner: str, gender: str, many: bool, following: str, preposed: bool) -> str:
+    """The French determiner before the words that follow."""
+    smooth = french.starts_with_vowel(following)
     if determiner == "the":
         return "les" if many else "la" if gender == "f" else "le"
     if determiner == "some":
@@ -138,30 +123,21 @@ def determine(determiner: str, gender: str, many: bool, following: str, preposed
 
 
 def english_phrase(determiner: str, meaning: str, many: bool) -> str:
-    """English words with their determiner.
-
-    >>> english_phrase("a", "old house", False), english_phrase("this", "houses", True)
-    ('an old house', 'these houses')
-    """
+    """English words with their determiner."""
     if determiner == "the":
         return f"the {meaning}"
     if determiner == "some" or (determiner == "a" and many):
         return meaning
     if determiner == "a":
-        return english.article(meaning)
+        return english.with_article(meaning)
     if determiner == "this":
         return ("these " if many else "this ") + meaning
     return ("her" if determiner == "2f" else english.POSSESSIVES[int(determiner[0])]) + f" {meaning}"
 
 
-def counted(n: int, noun: Noun) -> Phrase:
-    """So many of a noun, the number in words.
-
-    >>> from regard.data.phrases.lexicon import NOUNS
-    >>> counted(21, NOUNS[0])
-    Phrase(french='vingt et une pommes', negated='vingt et une pommes', english='twenty-one apples')
-    """
-    words = spell(french.number(n, noun.gender), noun.french_plural if n > 1 else noun.french)
+def number_phrase(n: int, noun: Noun) -> Phrase:
+    """A number in words with a noun."""
+    words = join_words(french.number(n, noun.gender), noun.french_plural if n > 1 else noun.french)
     return Phrase(words, words, f"{english.number(n)} {noun.english_plural if n > 1 else noun.english}")
 
 
@@ -183,29 +159,17 @@ def clause(
 
 
 def infinitive(action: Action, person: int) -> str:
-    """The French infinitive with the pronoun of the person who does it.
-
-    >>> spell(infinitive(Action("s'habiller", "get dressed"), 0))
-    "m'habiller"
-    """
-    return spell(reflexive(action, person) or action.pronoun, bare_verb(action))
+    """The French infinitive with the pronoun of the person who does it."""
+    return join_words(reflexive(action, person) or action.pronoun, bare_verb(action))
 
 
 def bare_verb(action: Action) -> str:
-    """The French infinitive without se.
-
-    >>> bare_verb(Action("s'amuser", "have fun"))
-    'amuser'
-    """
+    """The French infinitive without se."""
     return action.french.removeprefix("se ").removeprefix("s'")
 
 
 def reflexive(action: Action, person: int) -> str:
-    """The reflexive pronoun, if the verb has one.
-
-    >>> reflexive(Action("se lever", "get up"), 3)
-    'nous'
-    """
+    """The reflexive pronoun, if the verb has one."""
     return french.REFLEXIVES[person] if action.french.startswith(("se ", "s'")) else ""
 
 
@@ -227,10 +191,10 @@ def french_clause(subject: Subject, action: Action, tense: Tense, negation: Nega
     if form == "inversion":
         link = "-t-" if finite[-1] not in "td" and subject.person == 2 else "-"
         noun = "" if subject.french == subject.pronoun else subject.french
-        return spell(noun, ne, before, f"{finite}{link}{subject.pronoun}", no, after, rest) + " ?"
+        return join_words(noun, ne, before, f"{finite}{link}{subject.pronoun}", no, after, rest) + " ?"
     if form == "est-ce que":
-        return spell("est-ce que", subject.french, ne, before, finite, no, after, rest) + " ?"
-    return spell(subject.french, ne, before, finite, no, after, rest)
+        return join_words("est-ce que", subject.french, ne, before, finite, no, after, rest) + " ?"
+    return join_words(subject.french, ne, before, finite, no, after, rest)
 
 
 def english_clause(subject: Subject, action: Action, tense: Tense, negation: Negation, form: Form) -> str:
@@ -246,13 +210,7 @@ def english_clause(subject: Subject, action: Action, tense: Tense, negation: Neg
 
 
 def conjugate(person: int, base: str, tense: Tense, negation: Negation, question: bool) -> tuple[str, str]:
-    """The English auxiliary, if one is needed, and the verb.
-
-    >>> conjugate(2, "eat", "present", "pas", False), conjugate(2, "eat", "past", "jamais", False)
-    (('does', 'eat'), ('has', 'eaten'))
-    >>> conjugate(0, "be", "future", "", False), conjugate(2, "go", "present", "", False)
-    (('am', 'going to be'), ('', 'goes'))
-    """
+    """The English auxiliary, if one is needed, and the verb."""
     head, _, rest = base.partition(" ")
     if tense == "future":
         return english.BE[person], f"going to {base}"
@@ -265,4 +223,4 @@ def conjugate(person: int, base: str, tense: Tense, negation: Negation, question
         return "did" if tense == "past" else "does" if person == 2 else "do", base
     if tense == "past":
         return "", PARTS[base][0]
-    return "", english.third(base) if person == 2 else base
+    return "", english.third_person(base) if person == 2 else base

@@ -1,4 +1,4 @@
-"""Patterns of the built-in phrases that count: numbers, dates, times of the day."""
+"""Sentence patterns with numbers, dates and times of the day."""
 
 from __future__ import annotations
 
@@ -6,37 +6,33 @@ from random import Random
 
 from regard.data.phrases import english, french
 from regard.data.phrases import lexicon as words
-from regard.data.phrases.grammar import Action, Form, Negation, Phrase, Subject, Tense, clause, counted
-from regard.data.phrases.lexicon import cells
-from regard.data.phrases.sentences import Pair, noun_of, person, say
+from regard.data.phrases.grammar import Action, Form, Negation, Phrase, Subject, Tense, clause, number_phrase
+from regard.data.phrases.lexicon import table_entries, word_pairs
+from regard.data.phrases.sentences import Pair, random_clause, random_noun, random_person
 
 
-def numbers(draw: Random) -> Pair:
+def number_sentence(draw: Random) -> Pair:
     """Soixante et onze."""
     n = draw.randint(0, 999)
     if draw.random() < 0.6:
         return french.number(n), english.number(n)
-    phrase = counted(draw.randint(1, 200), noun_of(draw, "fstrcav"))
+    phrase = number_phrase(draw.randint(1, 200), random_noun(draw, "fstrcav"))
     return phrase.french, phrase.english
 
 
-def date(day: int, month: tuple[str, str]) -> Pair:
-    """A day of a month; the first is an ordinal in French too.
-
-    >>> date(1, ("mai", "May")), date(21, ("juin", "June"))
-    (('le premier mai', 'the first of May'), ('le vingt et un juin', 'the twenty-first of June'))
-    """
+def date_phrase(day: int, month: tuple[str, str]) -> Pair:
+    """A day of a month; the first is an ordinal in French too."""
     number = "premier" if day == 1 else french.number(day)
     return f"le {number} {month[0]}", f"the {english.ordinal(day)} of {month[1]}"
 
 
-def dates(draw: Random) -> Pair:
+def date_sentence(draw: Random) -> Pair:
     """Mon anniversaire est le premier mai."""
-    month = draw.choice([tuple(cell.split()) for cell in cells(words.MONTHS)])
+    month = draw.choice([tuple(cell.split()) for cell in table_entries(words.MONTHS)])
     last = 29 if month[0] == "février" else 30 if month[0] in ("avril", "juin", "septembre", "novembre") else 31
-    when, english_when = date(draw.randint(1, last), (month[0], month[1]))
-    day, english_day = draw.choice(cells(words.DAYS)).split()
-    subject = person(draw)
+    when, english_when = date_phrase(draw.randint(1, last), (month[0], month[1]))
+    day, english_day = draw.choice(table_entries(words.DAYS)).split()
+    subject = random_person(draw)
     chance = draw.random()
     if chance < 0.15:
         return f"aujourd'hui, c'est {when}", f"today is {english_when}"
@@ -54,14 +50,8 @@ def dates(draw: Random) -> Pair:
     return draw.choice([future, past])
 
 
-def clock(hour: int, minute: int) -> Pair:
-    """A time of the day in words, on a clock of twelve hours.
-
-    >>> clock(3, 15), clock(1, 30)
-    (('trois heures et quart', 'a quarter past three'), ('une heure et demie', 'half past one'))
-    >>> clock(7, 45), clock(12, 0), clock(11, 50)
-    (('huit heures moins le quart', 'a quarter to eight'), ('midi', 'noon'), ('midi moins dix', 'ten to twelve'))
-    """
+def clock_phrase(hour: int, minute: int) -> Pair:
+    """A time of the day in words, on a clock of twelve hours."""
     shown = hour + (minute > 30)
     noon = shown == 12
     hours = "midi" if noon else f"{french.number(shown, 'f')} heure{'s' if shown > 1 else ''}"
@@ -79,9 +69,10 @@ def clock(hour: int, minute: int) -> Pair:
     return f"{hours} moins {french.number(60 - minute)}", f"{english.number(60 - minute)} to {number}"
 
 
-def times(draw: Random) -> Pair:
+def time_sentence(draw: Random) -> Pair:
     """Il est trois heures et quart; le train part à midi."""
-    when, english_when = clock(draw.randint(1, 11), draw.choice([*range(0, 60, 5)]))
+    when, english_when = clock_phrase(draw.randint(1, 11), draw.choice([*range(0, 60, 5)]))
+    at = Phrase(f"à {when}", f"à {when}", f"at {english_when}")
     chance = draw.random()
     if chance < 0.1:
         return f"il est {when}", f"it is {english_when}"
@@ -89,25 +80,13 @@ def times(draw: Random) -> Pair:
         part, english_part = draw.choice([("du matin", "in the morning"), ("du soir", "in the evening")])
         return f"il est {when} {part}", f"it is {english_when} {english_part}"
     if chance < 0.35:
-        vehicle, english_vehicle = draw.choice(
-            [("train", "train"), ("bus", "bus"), ("bateau", "boat"), ("film", "film")]
-        )
+        vehicle, english_vehicle = draw.choice(word_pairs("train|train;bus|bus;bateau|boat;film|film"))
         verb, meaning = ("commencer", "begin") if vehicle == "film" else ("arriver", "arrive")
         subject = Subject(f"le {vehicle}", f"the {english_vehicle}", 2, "m")
-        return say(
-            draw, subject, Action(verb, meaning, Phrase(f"à {when}", f"à {when}", f"at {english_when}")), "present"
-        )
-    verb, meaning = draw.choice(
-        [
-            ("se lever", "get up"),
-            ("se coucher", "go to bed"),
-            ("se réveiller", "wake up"),
-            ("partir", "leave"),
-            ("arriver", "arrive"),
-        ]
-    )
-    at = Phrase(f"à {when}", f"à {when}", f"at {english_when}")
+        return random_clause(draw, subject, Action(verb, meaning, at), "present")
+    daily = "se lever|get up;se coucher|go to bed;se réveiller|wake up;partir|leave;arriver|arrive"
+    verb, meaning = draw.choice(word_pairs(daily))
     tense: Tense = draw.choice(["present", "past", "future"])
     form: Form = "est-ce que" if draw.random() < 0.2 else "statement"
     negation: Negation = "pas" if form == "statement" and draw.random() < 0.2 else ""
-    return clause(person(draw), Action(verb, meaning, at), tense, negation, form)
+    return clause(random_person(draw), Action(verb, meaning, at), tense, negation, form)

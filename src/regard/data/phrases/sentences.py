@@ -1,4 +1,4 @@
-"""Patterns of the built-in phrases: each draws words and gives one sentence in French and in English."""
+"""Sentence patterns of the built-in phrases: each samples words and gives one sentence in French and in English."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from random import Random
 
 from regard.data.phrases import english, french
 from regard.data.phrases import lexicon as words
-from regard.data.phrases.french import spell
+from regard.data.phrases.french import join_words
 from regard.data.phrases.grammar import (
     PRONOUNS,
     Action,
@@ -18,11 +18,20 @@ from regard.data.phrases.grammar import (
     Subject,
     Tense,
     clause,
-    counted,
     infinitive,
     noun_phrase,
+    number_phrase,
 )  # fmt: skip
-from regard.data.phrases.lexicon import ADJECTIVES, NOUNS, Adjective, Noun, cells, couples, everywhere, verbs
+from regard.data.phrases.lexicon import (
+    ADJECTIVES,
+    NOUNS,
+    Adjective,
+    Noun,
+    expand_kinds,
+    table_entries,
+    verbs,
+    word_pairs,
+)
 
 Pair = tuple[str, str]
 Pattern = Callable[[Random], Pair]
@@ -36,12 +45,8 @@ STATES = ("be", "have", "like", "love", "hate", "prefer", "know", "want", "live"
 YOURS = {"ton": "1", "ta": "1", "tes": "1", "votre": "4", "vos": "4"}
 
 
-def noun_of(draw: Random, kinds: str) -> Noun:
-    """A noun of one of the kinds.
-
-    >>> noun_of(Random(1), "d").kind
-    'd'
-    """
+def random_noun(draw: Random, kinds: str) -> Noun:
+    """A noun of one of the kinds."""
     return draw.choice(_nouns(kinds))
 
 
@@ -50,12 +55,8 @@ def _nouns(kinds: str) -> tuple[Noun, ...]:
     return tuple(noun for noun in NOUNS if noun.kind in kinds)
 
 
-def adjective_for(draw: Random, noun: Noun) -> Adjective:
-    """An adjective that suits a noun.
-
-    >>> "d" in adjective_for(Random(1), noun_of(Random(1), "d")).kinds
-    True
-    """
+def random_adjective(draw: Random, noun: Noun) -> Adjective:
+    """An adjective that suits a noun."""
     return draw.choice(_adjectives(noun.kind))
 
 
@@ -64,11 +65,8 @@ def _adjectives(kind: str) -> tuple[Adjective, ...]:
     return tuple(adjective for adjective in ADJECTIVES if kind in adjective.kinds)
 
 
-def owner(draw: Random, subject: Subject | None) -> str:
-    """Whose it is: mine, yours, ours, or the subject's own, since French does not tell his from her.
-
-    A sentence says ton or votre, not both.
-    """
+def random_possessive(draw: Random, subject: Subject | None) -> str:
+    """Whose it is: mine, yours, ours, or the subject's own (French has one his and her); never ton beside votre."""
     if subject is None:
         return draw.choice("0134")
     if draw.random() < 0.5:
@@ -77,133 +75,132 @@ def owner(draw: Random, subject: Subject | None) -> str:
     return "2f" if (subject.person, subject.gender) == (2, "f") else str(subject.person)
 
 
-def thing(draw: Random, kinds: str, subject: Subject | None = None, sure: bool = False, plain: bool = False) -> Phrase:
+def random_object(
+    draw: Random, kinds: str, subject: Subject | None = None, sure: bool = False, plain: bool = False
+) -> Phrase:
     """An object of one of the kinds; `sure`: one that is known (the, this, my); `plain`: without an adjective."""
-    noun = noun_of(draw, kinds)
+    noun = random_noun(draw, kinds)
     while subject is not None and noun.french in subject.french:
-        noun = noun_of(draw, kinds)
-    return described(draw, noun, subject, sure, plain)[0]
+        noun = random_noun(draw, kinds)
+    return random_noun_phrase(draw, noun, subject, sure, plain)[0]
 
 
-def described(draw: Random, noun: Noun, subject: Subject | None, sure: bool, plain: bool) -> tuple[Phrase, bool]:
+def random_noun_phrase(
+    draw: Random, noun: Noun, subject: Subject | None, sure: bool, plain: bool
+) -> tuple[Phrase, bool]:
     """A noun with a determiner, and perhaps an adjective; and whether it is more than one."""
     many = noun.kind not in "md" and noun.english not in ONE_ONLY and draw.random() < 0.35
-    adjective = adjective_for(draw, noun) if not plain and noun.kind != "k" and draw.random() < 0.35 else None
+    adjective = random_adjective(draw, noun) if not plain and noun.kind != "k" and draw.random() < 0.35 else None
     if noun.kind == "k":
-        determiner = owner(draw, subject)
+        determiner = random_possessive(draw, subject)
     elif noun.kind in "md":
         determiner = draw.choice(["the", "this"] if sure else ["some", "some", "some", "the", "this"])
     elif noun.kind in "pilu":
         determiner = draw.choice(["the", "the", "this"] if sure else ["a", "a", "the", "the", "this"])
     else:
-        known = ["the", "the", "this", "the" if noun.kind in "fs" else owner(draw, subject)]
+        known = ["the", "the", "this", "the" if noun.kind in "fs" else random_possessive(draw, subject)]
         determiner = draw.choice(known if sure else [*known, "a", "a", "a"])
     return noun_phrase(noun, determiner, many, adjective), many
 
 
-def person(draw: Random) -> Subject:
-    """A subject that acts: a pronoun, a name, a relative, somebody."""
+def random_person(draw: Random) -> Subject:
+    """A subject that acts: a pronoun, a name, a relative, a person."""
     chance = draw.random()
     if chance < 0.6:
         return draw.choice(PRONOUNS)
-    names = [cell.split() for cell in cells(words.NAMES)]
+    names = [cell.split() for cell in table_entries(words.NAMES)]
     if chance < 0.72:
         name, gender = draw.choice(names)
         return Subject(name, name, 2, gender)
     if chance < 0.78:
         (one, his), (other, hers) = draw.sample(names, 2)
         return Subject(f"{one} et {other}", f"{one} and {other}", 5, "f" if his == hers == "f" else "m")
-    return noun_subject(draw, "k" if chance < 0.92 else "p")
+    return random_noun_subject(draw, "k" if chance < 0.92 else "p")
 
 
-def noun_subject(draw: Random, kinds: str) -> Subject:
+def random_noun_subject(draw: Random, kinds: str) -> Subject:
     """A subject that is a noun of one of the kinds."""
-    noun = noun_of(draw, kinds)
-    phrase, many = described(draw, noun, None, sure=True, plain=True)
+    noun = random_noun(draw, kinds)
+    phrase, many = random_noun_phrase(draw, noun, None, sure=True, plain=True)
     return Subject(phrase.french, phrase.english, 5 if many else 2, noun.gender)
 
 
-def later(phrase: Phrase, french_words: str, english_words: str) -> Phrase:
-    """A phrase with more words after it.
-
-    >>> later(Phrase("du pain", "de pain", "bread"), "le matin", "in the morning").negated
-    'de pain le matin'
-    """
-    return Phrase(
-        spell(phrase.french, french_words),
-        spell(phrase.negated, french_words),
-        f"{phrase.english} {english_words}".strip(),
-    )
+def append_words(phrase: Phrase, french_words: str, english_words: str) -> Phrase:
+    """A phrase with more words after it."""
+    meaning = f"{phrase.english} {english_words}".strip()
+    return Phrase(join_words(phrase.french, french_words), join_words(phrase.negated, french_words), meaning)
 
 
-def say(draw: Random, subject: Subject, action: Action, tenses: str = "present past future", no: str = "") -> Pair:
+def random_clause(
+    draw: Random, subject: Subject, action: Action, tenses: str = "present past future", no: str = ""
+) -> Pair:
     """A clause about an action: in one of the tenses, perhaps negated, perhaps a question, perhaps with a time.
 
     `no` has the negations that suit it; without it all do that suit the tense.
     """
     tense: Tense = "present" if action.french in NOW_ONLY else draw.choice([name for name in TIMES if name in tenses])
-    form = ask(draw, subject) if draw.random() < 0.2 else "statement"
+    form = question_form(draw, subject) if draw.random() < 0.2 else "statement"
     if form == "statement" and draw.random() < 0.35:
         usual: tuple[Negation, ...] = ("pas", "pas", "jamais") if tense == "past" else ("pas", "pas", "jamais", "plus")
         if action.english in STATES:
             usual = ("pas", "pas", "plus")
         negation = draw.choice([one for one in usual if one in (no or usual)])
-        return clause(subject, timed(draw, action, tense) if negation == "pas" else action, tense, negation)
+        return clause(subject, add_time(draw, action, tense) if negation == "pas" else action, tense, negation)
     if form == "statement" and tense != "future" and action.english not in STATES and draw.random() < 0.15:
-        often = draw.choice(couples(words.OFTEN))
+        often = draw.choice(word_pairs(words.OFTEN))
         return clause(subject, Action(action.french, action.english, action.rest, action.pronoun, often), tense)
-    return clause(subject, timed(draw, action, tense), tense, "", form)
+    return clause(subject, add_time(draw, action, tense), tense, "", form)
 
 
-def ask(draw: Random, subject: Subject) -> Form:
-    """How to make a question; nobody asks much about himself, and je never follows its verb here."""
+def question_form(draw: Random, subject: Subject) -> Form:
+    """Form of a question; questions in the first person are rare, and je never follows its verb here."""
     if subject.person == 0:
         return "est-ce que" if draw.random() < 0.3 else "statement"
     return draw.choice(QUESTIONS)
 
 
-def timed(draw: Random, action: Action, tense: Tense) -> Action:
+def add_time(draw: Random, action: Action, tense: Tense) -> Action:
     """An action, perhaps with a time that suits the tense."""
     if action.english in STATES or draw.random() > 0.35:
         return action
-    when = later(action.rest, *draw.choice(couples(TIMES[tense])))
+    when = append_words(action.rest, *draw.choice(word_pairs(TIMES[tense])))
     return Action(action.french, action.english, when, action.pronoun)
 
 
-def doing(draw: Random, subject: Subject) -> Action:
-    """Something a person does: to something, to nothing, to oneself."""
+def random_action(draw: Random, subject: Subject) -> Action:
+    """A transitive, intransitive or reflexive action of a person."""
     if draw.random() < 0.3:
         verb, meaning, _ = draw.choice(verbs(words.INTRANSITIVE))
         return Action(verb, meaning)
     verb, meaning, (kinds,) = draw.choice(verbs(words.TRANSITIVE))
-    return Action(verb, meaning, thing(draw, everywhere(kinds), subject))
+    return Action(verb, meaning, random_object(draw, expand_kinds(kinds), subject))
 
 
-def transitive(draw: Random) -> Pair:
+def transitive_sentence(draw: Random) -> Pair:
     """Nous ne mangeons pas de pommes vertes."""
-    subject = person(draw)
+    subject = random_person(draw)
     verb, meaning, (kinds,) = draw.choice(verbs(words.TRANSITIVE))
-    return say(draw, subject, Action(verb, meaning, thing(draw, everywhere(kinds), subject)))
+    return random_clause(draw, subject, Action(verb, meaning, random_object(draw, expand_kinds(kinds), subject)))
 
 
-def liking(draw: Random) -> Pair:
+def liking_sentence(draw: Random) -> Pair:
     """J'aime les chats: what one likes in general has an article in French and none in English."""
     verb, meaning, _ = draw.choice(verbs(words.LIKING))
-    noun = noun_of(draw, "afsmdrcv")
+    noun = random_noun(draw, "afsmdrcv")
     many = noun.kind not in "md"
-    adjective = adjective_for(draw, noun) if draw.random() < 0.4 else None
+    adjective = random_adjective(draw, noun) if draw.random() < 0.4 else None
     known = noun_phrase(noun, "the", many, adjective)
     rest = Phrase(known.french, known.french, known.english.removeprefix("the "))
-    return say(draw, person(draw), Action(verb, meaning, rest), "present")
+    return random_clause(draw, random_person(draw), Action(verb, meaning, rest), "present")
 
 
-def intransitive(draw: Random) -> Pair:
+def intransitive_sentence(draw: Random) -> Pair:
     """Elle s'est levée."""
     verb, meaning, _ = draw.choice(verbs(words.INTRANSITIVE))
-    return say(draw, person(draw), Action(verb, meaning))
+    return random_clause(draw, random_person(draw), Action(verb, meaning))
 
 
-def manner(draw: Random) -> Pair:
+def adverb_sentence(draw: Random) -> Pair:
     """Il ne chante pas bien."""
     how, english_how, which = draw.choice(
         [("bien", "well", words.WELL), ("mal", "badly", words.WELL), ("vite", "fast", words.FAST)]
@@ -211,108 +208,102 @@ def manner(draw: Random) -> Pair:
     verb, meaning, _ = draw.choice([row for row in verbs(words.INTRANSITIVE) if row[0] in which.split()])
     negation: Negation = "pas" if how != "mal" and draw.random() < 0.3 else ""
     form: Form = "est-ce que" if not negation and draw.random() < 0.3 else "statement"
-    return clause(person(draw), Action(verb, meaning, Phrase(how, how, english_how)), "present", negation, form)
+    return clause(random_person(draw), Action(verb, meaning, Phrase(how, how, english_how)), "present", negation, form)
 
 
-def giving(draw: Random) -> Pair:
+def giving_sentence(draw: Random) -> Pair:
     """Je donne une pomme au boulanger."""
-    subject = person(draw)
+    subject = random_person(draw)
     verb, meaning, _ = draw.choice(verbs(words.GIVING))
-    gift, receiver = (
-        thing(draw, "trc" if verb == "prêter" else "trcfs", subject),
-        thing(draw, "kp", subject, sure=True, plain=True),
-    )
-    return say(draw, subject, Action(verb, meaning, later(gift, spell("à", receiver.french), f"to {receiver.english}")))
+    gift = random_object(draw, "trc" if verb == "prêter" else "trcfs", subject)
+    receiver = random_object(draw, "kp", subject, sure=True, plain=True)
+    rest = append_words(gift, join_words("à", receiver.french), f"to {receiver.english}")
+    return random_clause(draw, subject, Action(verb, meaning, rest))
 
 
-def moving(draw: Random) -> Pair:
+def motion_sentence(draw: Random) -> Pair:
     """Nous allons au marché."""
-    subject = person(draw)
+    subject = random_person(draw)
     verb, meaning, (preposition, to) = draw.choice(verbs(words.MOVING))
-    noun = noun_of(draw, "i" if verb in INDOORS else "li")
-    adjective = adjective_for(draw, noun) if draw.random() < 0.25 else None
+    noun = random_noun(draw, "i" if verb in INDOORS else "li")
+    adjective = random_adjective(draw, noun) if draw.random() < 0.25 else None
     place = noun_phrase(noun, draw.choice(["the", "the", "the", "this"]), False, adjective)
-    there = spell(preposition, place.french)
-    return say(draw, subject, Action(verb, meaning, Phrase(there, there, f"{to.replace('_', ' ')} {place.english}")))
+    there = join_words(preposition, place.french)
+    rest = Phrase(there, there, f"{to.replace('_', ' ')} {place.english}")
+    return random_clause(draw, subject, Action(verb, meaning, rest))
 
 
-def abroad(draw: Random) -> Pair:
+def country_sentence(draw: Random) -> Pair:
     """J'habite en France."""
-    preposition, name, *other = draw.choice(cells(words.COUNTRIES)).split()
+    preposition, name, *other = draw.choice(table_entries(words.COUNTRIES)).split()
     place = (other[0] if other else name).replace("_", " ")
-    verb, meaning, to, tenses = draw.choice(
-        [
-            ("habiter", "live", "in", "present future"),
-            ("travailler", "work", "in", "present past future"),
-            ("aller", "go", "to", "present past future"),
-            ("voyager", "travel", "to", "present past future"),
-            ("rester", "stay", "in", "past future"),
-        ]
+    verb, meaning = draw.choice(
+        word_pairs("habiter|live in;travailler|work in;aller|go to;voyager|travel to;rester|stay in")
     )
+    tenses = {"habiter": "present future", "rester": "past future"}.get(verb, "present past future")
+    base, to = meaning.split()
     there = f"{preposition} {name}"
-    return say(draw, person(draw), Action(verb, meaning, Phrase(there, there, f"{to} {place}")), tenses)
+    return random_clause(draw, random_person(draw), Action(verb, base, Phrase(there, there, f"{to} {place}")), tenses)
 
 
-def modal(draw: Random) -> Pair:
+def modal_sentence(draw: Random) -> Pair:
     """Tu ne peux pas dormir."""
-    subject = person(draw)
-    action = doing(draw, subject)
+    subject = random_person(draw)
+    action = random_action(draw, subject)
     helper, meaning, to = draw.choice(
         [("vouloir", "want", "to "), ("pouvoir", "can", ""), ("devoir", "must", ""), ("aimer", "like", "to ")]
     )
     verb = infinitive(action, subject.person)
-    rest = Phrase(
-        spell(verb, action.rest.french),
-        spell(verb, action.rest.negated),
-        f"{to}{action.english} {action.rest.english}".strip(),
-    )
+    meant = f"{to}{action.english} {action.rest.english}".strip()
+    rest = Phrase(join_words(verb, action.rest.french), join_words(verb, action.rest.negated), meant)
     negation: Negation = "pas" if draw.random() < 0.3 else ""
     form: Form = "statement"
     if not negation and draw.random() < 0.25:
-        form = ask(draw, subject)
+        form = question_form(draw, subject)
     return clause(subject, Action(helper, meaning, rest), "present", negation, form)
 
 
-def quality(draw: Random, subject: Subject, adjective: Adjective) -> Phrase:
+def adjective_phrase(subject: Subject, adjective: Adjective) -> Phrase:
     """An adjective said of a subject."""
     form = french.agree(adjective.french, adjective.feminine, subject.gender, subject.many)
     return Phrase(form, form, adjective.english)
 
 
-def feeling(draw: Random) -> Pair:
+def feeling_sentence(draw: Random) -> Pair:
     """Mes sœurs sont heureuses."""
-    subject = person(draw)
+    subject = random_person(draw)
     adjective = draw.choice([adjective for adjective in ADJECTIVES if {"k", "p"} <= set(adjective.kinds)])
-    return say(draw, subject, Action("être", "be", quality(draw, subject, adjective)), "present", "pas jamais plus")
+    feeling = Action("être", "be", adjective_phrase(subject, adjective))
+    return random_clause(draw, subject, feeling, "present", "pas jamais plus")
 
 
-def looks(draw: Random) -> Pair:
+def appearance_sentence(draw: Random) -> Pair:
     """La maison est petite."""
-    noun = noun_of(draw, EVERYTHING + "md")
-    phrase, many = described(draw, noun, None, sure=True, plain=True)
+    noun = random_noun(draw, EVERYTHING + "md")
+    phrase, many = random_noun_phrase(draw, noun, None, sure=True, plain=True)
     subject = Subject(phrase.french, phrase.english, 5 if many else 2, noun.gender)
-    rest = quality(draw, subject, adjective_for(draw, noun))
-    return say(draw, subject, Action("être", "be", rest), "present", "pas plus")
+    rest = adjective_phrase(subject, random_adjective(draw, noun))
+    return random_clause(draw, subject, Action("être", "be", rest), "present", "pas plus")
 
 
-def profession(draw: Random) -> Pair:
+def profession_sentence(draw: Random) -> Pair:
     """Je suis étudiant: French names a profession without an article."""
-    subject = person(draw)
-    forms, meaning = draw.choice(cells(words.PROFESSIONS)).split(" ", 1)
+    subject = random_person(draw)
+    forms, meaning = draw.choice(table_entries(words.PROFESSIONS)).split(" ", 1)
     masculine, female = forms.split("/")
     he, _, she = meaning.partition("/")
     meaning = she if she and subject.gender == "f" else he
     form = french.agree(masculine, female, subject.gender, subject.many)
-    rest = Phrase(form, form, english.plural(meaning) if subject.many else english.article(meaning))
-    return say(draw, subject, Action("être", "be", rest), "present future", "pas plus")
+    rest = Phrase(form, form, english.plural(meaning) if subject.many else english.with_article(meaning))
+    return random_clause(draw, subject, Action("être", "be", rest), "present future", "pas plus")
 
 
-def having(draw: Random) -> Pair:
+def avoir_sentence(draw: Random) -> Pair:
     """J'ai faim; j'ai vingt ans."""
-    subject = person(draw)
+    subject = random_person(draw)
     if draw.random() < 0.4:
-        need, meaning = draw.choice(couples(words.FEELINGS))
-        return say(draw, subject, Action("avoir", "be", Phrase(need, need, meaning)), "present")
+        need, meaning = draw.choice(word_pairs(words.FEELINGS))
+        return random_clause(draw, subject, Action("avoir", "be", Phrase(need, need, meaning)), "present")
     if draw.random() < 0.4:
         years = draw.randint(1, 100)
         age = f"{french.number(years)} an{'s' if years > 1 else ''}"
@@ -320,8 +311,9 @@ def having(draw: Random) -> Pair:
         negation: Negation = "pas" if draw.random() < 0.2 else ""
         return clause(subject, Action("avoir", "be", Phrase(age, age, meaning)), "present", negation)
     if draw.random() < 0.5:
-        return clause(subject, Action("avoir", "have", counted(draw.randint(1, 60), noun_of(draw, "fstrcav"))))
-    noun = noun_of(draw, "atvcr")
-    adjective = adjective_for(draw, noun) if draw.random() < 0.5 else None
+        things = number_phrase(draw.randint(1, 60), random_noun(draw, "fstrcav"))
+        return clause(subject, Action("avoir", "have", things))
+    noun = random_noun(draw, "atvcr")
+    adjective = random_adjective(draw, noun) if draw.random() < 0.5 else None
     some = noun_phrase(noun, "a", draw.random() < 0.4, adjective)
-    return say(draw, subject, Action("avoir", "have", some), "present")
+    return random_clause(draw, subject, Action("avoir", "have", some), "present")

@@ -1,1 +1,1 @@
-"""What all lessons share: inputs, steps, formulas, terminal output, trained models."""
+"""Parts shared by all lessons: inputs, steps, formulas, terminal output, cached models."""

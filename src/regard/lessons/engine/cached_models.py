@@ -1,4 +1,4 @@
-"""Small translators that lessons look into: trained at their first use, on sentences made by rule, and kept."""
+"""Small translation models for lessons: trained at first use on generated sentences, and cached."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pathlib import Path
 from regard.data.download.datasets import cache_folder
 from regard.errors import OutputError
 from regard.lessons.pronouns import sentences
-from regard.objective import Tell, silent
+from regard.progress import Progress, no_progress
 from regard.run import Run
 from regard.tasks import Recipe
 from regard.train.events import Event, Listener, Stepped
 
 COMMON = (
-    *("text.kind=word", "text.size=2000", "task.scored=0", "decode.beam=1"),
-    *("train.tokens=512", "train.smoothing=0.0", "train.schedule.kind=cosine", "train.schedule.warmup=50"),
-    "train.every=100000",
+    *("text.kind=word", "text.vocab_size=2000", "task.bleu_sentences=0", "decode.beam=1"),
+    *("train.batch_tokens=512", "train.label_smoothing=0.0", "train.schedule.kind=cosine", "train.schedule.warmup=50"),
+    "train.validate_every=100000",
 )
 PHRASES = ("data.kind=phrases", "data.count=4000")
 SETTINGS = {
@@ -31,75 +31,55 @@ SETTINGS = {
     ),
     "transformer": (
         *(*PHRASES, "model.kind=transformer"),
-        *("model.layers=1", "model.width=64", "model.inner=128", "model.heads=1", "model.dropout=0.0"),
+        *("model.layers=1", "model.width=64", "model.ffn_width=128", "model.heads=1", "model.dropout=0.0"),
         *("model.norm=pre", "train.steps=700", "train.schedule.lr=5e-3"),
     ),
     "pronoun": (
-        *("data.kind=tsv", "model.kind=transformer", "model.layers=2", "model.width=64", "model.inner=128"),
+        *("data.kind=tsv", "model.kind=transformer", "model.layers=2", "model.width=64", "model.ffn_width=128"),
         *("model.heads=4", "model.dropout=0.0", "model.norm=pre", "train.steps=600", "train.schedule.lr=3e-3"),
     ),
 }
 
 
-def recipe(kind: str, *more: str) -> Recipe:
-    """The recipe of one of them, with settings on top.
-
-    >>> recipe("transformer", "model.heads=4").model.heads
-    4
-    """
+def model_recipe(kind: str, *more: str) -> Recipe:
+    """Recipe of a lesson model, with additional settings."""
     return Recipe.read(None, [*COMMON, *SETTINGS[kind], *more])
 
 
-def places() -> dict[str, Path]:
-    """Where each is kept; other settings, another place.
-
-    >>> sorted(places())
-    ['pronoun', 'rnnsearch', 'transformer']
-    """
-    marks = {kind: blake2b(repr((COMMON, settings)).encode(), digest_size=4) for kind, settings in SETTINGS.items()}
-    return {kind: cache_folder() / "lessons" / f"{kind}-{mark.hexdigest()}" for kind, mark in marks.items()}
+def cache_paths() -> dict[str, Path]:
+    """Cached run of each model; the folder's name holds a digest of the settings."""
+    digests = {kind: blake2b(repr((COMMON, settings)).encode(), digest_size=4) for kind, settings in SETTINGS.items()}
+    return {kind: cache_folder() / "lessons" / f"{kind}-{digest.hexdigest()}" for kind, digest in digests.items()}
 
 
-def missing(kinds: Sequence[str]) -> list[str]:
-    """Which of some are still to be trained.
-
-    >>> set(missing(["rnnsearch", "transformer"])) <= {"rnnsearch", "transformer"}
-    True
-    """
-    return [kind for kind in kinds if not (places()[kind] / "best").exists()]
+def missing_models(kinds: Sequence[str]) -> list[str]:
+    """Models that are not in the cache yet."""
+    return [kind for kind in kinds if not (cache_paths()[kind] / "best").exists()]
 
 
-def trained(kinds: Sequence[str], tell: Tell = silent) -> list[Path]:
-    """The runs of some; what is missing is trained first, beside its place, and moved there whole.
-
-    >>> trained([])
-    []
-    """
-    for kind in missing(kinds):
-        path = places()[kind]
+def train_missing(kinds: Sequence[str], progress: Progress = no_progress) -> list[Path]:
+    """Cached runs of some models; missing ones are trained in a temporary folder and renamed into the cache."""
+    for kind in missing_models(kinds):
+        path = cache_paths()[kind]
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            beside = Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=path.parent))
+            folder = Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=path.parent))
         except OSError as error:
-            told = f"{path.parent}: cannot be written ({error.strerror}); set REGARD_CACHE to a folder of your own"
-            raise OutputError(told) from None
+            message = f"{path.parent}: cannot be written ({error.strerror}); set REGARD_CACHE to a folder of your own"
+            raise OutputError(message) from None
         try:
-            settings = recipe(kind, *corpus(kind, beside))
-            counter = _counter(f"training {kind}", settings.train.steps or 0, tell)
-            Run(beside / "run").train(settings, listeners=[counter])
-            with contextlib.suppress(OSError):  # somebody else was faster, with the same model
-                (beside / "run").rename(path)
+            recipe = model_recipe(kind, *write_corpus(kind, folder))
+            counter = _counter(f"training {kind}", recipe.train.steps or 0, progress)
+            Run(folder / "run").train(recipe, listeners=[counter])
+            with contextlib.suppress(OSError):  # another process cached the same model first
+                (folder / "run").rename(path)
         finally:
-            shutil.rmtree(beside, ignore_errors=True)
-    return [places()[kind] for kind in kinds]
+            shutil.rmtree(folder, ignore_errors=True)
+    return [cache_paths()[kind] for kind in kinds]
 
 
-def corpus(kind: str, folder: Path) -> tuple[str, ...]:
-    """The settings that name what is learnt from; sentences that are not built in are written into a folder.
-
-    >>> corpus("transformer", Path("nowhere"))
-    ()
-    """
+def write_corpus(kind: str, folder: Path) -> tuple[str, ...]:
+    """Write the training data that is not built in to a folder, and give the settings that name it."""
     if kind != "pronoun":
         return ()
     files = {"train": False, "valid": True}
@@ -109,9 +89,9 @@ def corpus(kind: str, folder: Path) -> tuple[str, ...]:
     return tuple(f"data.{split}={folder / f'{split}.tsv'}" for split in files)
 
 
-def _counter(what: str, steps: int, tell: Tell) -> Listener:
-    def heard(event: Event) -> None:
+def _counter(what: str, steps: int, progress: Progress) -> Listener:
+    def report(event: Event) -> None:
         if isinstance(event, Stepped):
-            tell(what, event.step, steps)
+            progress(what, event.step, steps)
 
-    return heard
+    return report

@@ -1,4 +1,4 @@
-"""A lesson is plain data: inputs that can be changed, steps with formula and numbers, and what was expected."""
+"""Data model of a lesson: inputs that can be changed, steps with formula and numbers, and checks."""
 
 from __future__ import annotations
 
@@ -7,22 +7,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from regard.lessons.engine.formula import mathml, plain
+from regard.lessons.engine.formula import mathml, plain_text
 
 FORMAT = "lesson/1"
 Data = Any
-"""A number, a text, or lists of them in lists: what JSON holds."""
+"""A number, a text, or nested lists of them: what JSON holds."""
 Look = Literal["numbers", "weights", "signed", "arcs", "line", "log", "tree"]
-"""As it is; as shares of one; as colours on both sides of 0; as arcs between words; as a curve, also on a logarithmic
-axis; as the tree of a search, whose rows say: the row before, the word, its log-probability, what became of it."""
+"""Plain numbers; weights that sum to 1; a diverging color scale around 0; arcs between words; a curve, also on a
+logarithmic axis; a search tree, whose rows are [index of the parent row, word, log-probability, outcome]."""
 
 
 def shape(data: Data) -> tuple[int, ...]:
-    """The sizes of nested lists; a number or a text has none.
-
-    >>> shape([[1, 2, 3], [4, 5, 6]]), shape(1.5)
-    ((2, 3), ())
-    """
+    """Sizes of nested lists; a number or a text has none."""
     if not isinstance(data, list):
         return ()
     return (len(data), *(shape(data[0]) if data else ()))
@@ -30,55 +26,45 @@ def shape(data: Data) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Value:
-    """Numbers or words with a name, an axis name for each of their axes, and words along an axis.
+    """Numbers or words with a name, named axes, and labels along an axis.
 
     >>> Value("h", [1.0, 0.0], ("unit",), symbol="h_{t-1}").sign
     'hₜ₋₁'
     """
 
     name: str
-    """how other steps, and the command line, call it"""
+    """identifier in other steps and on the command line"""
     data: Data
     axes: tuple[str, ...] = ()
     labels: Mapping[str, list[str]] = field(default_factory=dict)
-    """of an axis: {"source": ["je", "suis"]}"""
+    """labels of an axis: {"source": ["je", "suis"]}"""
     symbol: str = ""
-    """how a formula writes it, in TeX; empty: as its name"""
+    """TeX symbol in formulas; empty: the name"""
     look: Look = "numbers"
     """how it is best drawn"""
 
     def __post_init__(self) -> None:
         sizes = shape(self.data)
         if len(self.axes) != len(sizes):
-            raise ValueError(f"{self.name}: {len(self.axes)} axes are named, and there are {len(sizes)}")
+            raise ValueError(f"{self.name}: expected {len(sizes)} axis names, got {len(self.axes)}")
         for axis, words in self.labels.items():
             if len(words) != sizes[self.axes.index(axis)]:
-                raise ValueError(f"{self.name}: {len(words)} words along {axis}, which has {sizes}")
+                raise ValueError(f"{self.name}: {len(words)} labels along {axis}, but the shape is {sizes}")
 
     @property
     def sign(self) -> str:
-        """How the terminal writes it."""
-        return plain(self.symbol or self.name)
+        """The symbol as plain text."""
+        return plain_text(self.symbol or self.name)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
+        """JSON form."""
         found: dict[str, Any] = {"name": self.name, "symbol": self.symbol or self.name, "axes": list(self.axes)}
         return found | {"labels": {k: list(v) for k, v in self.labels.items()}, "look": self.look, "data": self.data}
 
-    @classmethod
-    def from_dict(cls, table: Mapping[str, Any]) -> Value:
-        """What `to_dict` gave."""
-        symbol = "" if table["symbol"] == table["name"] else table["symbol"]
-        return cls(table["name"], table["data"], tuple(table["axes"]), table["labels"], symbol, table["look"])
-
 
 @dataclass(frozen=True)
-class Given:
-    """An input as a lesson used it, beside what the lecture has.
-
-    >>> Given(Value("x", [1, 1], ("input",)), [1, 0], "what is read now").changed
-    True
-    """
+class InputValue:
+    """Value of an input in a lesson, together with its default."""
 
     value: Value
     default: Data
@@ -86,68 +72,55 @@ class Given:
     choices: tuple[str, ...] = ()
 
     @property
-    def changed(self) -> bool:
-        """Whether somebody gave another value than the lecture's."""
+    def is_changed(self) -> bool:
+        """Whether the value differs from the default."""
         return self.value.data != self.default
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        more = {"default": self.default, "about": self.about, "choices": list(self.choices), "changed": self.changed}
-        return {**self.value.to_dict(), **more}
-
-    @classmethod
-    def from_dict(cls, table: Mapping[str, Any]) -> Given:
-        """What `to_dict` gave."""
-        return cls(Value.from_dict(table), table["default"], table["about"], tuple(table["choices"]))
+        """JSON form."""
+        more = {"default": self.default, "about": self.about, "choices": list(self.choices)}
+        return {**self.value.to_dict(), **more, "changed": self.is_changed}
 
 
 @dataclass(frozen=True)
-class Step:
-    """One thing that is computed: why, by which formula, from what, and what comes out.
+class LessonStep:
+    """One computation: explanation, formula, operands and results.
 
-    >>> one, two = Value("x", 3.0), Value("y", 9.0)
-    >>> Step("A square", "Times itself.", "y = x^2", (one,), (two,)).to_dict()["formula"]["text"]
+    >>> LessonStep("A square", "x times itself.", "y = x^2", (), (Value("y", 9.0),)).to_dict()["formula"]["text"]
     'y = x²'
     """
 
     title: str
     text: str
     formula: str
-    """TeX; the one source of what the terminal writes and the page draws"""
+    """TeX; source of the terminal's text and of the page's MathML"""
     operands: tuple[Value, ...]
     results: tuple[Value, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        drawn = {"tex": self.formula, "text": plain(self.formula), "mathml": mathml(self.formula)}
-        found: dict[str, Any] = {"title": self.title, "text": self.text, "formula": drawn if self.formula else None}
+        """JSON form."""
+        forms = {"tex": self.formula, "text": plain_text(self.formula), "mathml": mathml(self.formula)}
+        found: dict[str, Any] = {"title": self.title, "text": self.text, "formula": forms if self.formula else None}
         sides = {"operands": self.operands, "results": self.results}
         return found | {side: [value.to_dict() for value in values] for side, values in sides.items()}
 
-    @classmethod
-    def from_dict(cls, table: Mapping[str, Any]) -> Step:
-        """What `to_dict` gave."""
-        sides = (tuple(Value.from_dict(value) for value in table[side]) for side in ("operands", "results"))
-        return cls(table["title"], table["text"], (table["formula"] or {"tex": ""})["tex"], *sides)
-
 
 @dataclass(frozen=True)
-class Check:
-    """What was expected, what was found, and how far apart they may be.
+class LessonCheck:
+    """Comparison of an expected with a computed value, within a tolerance.
 
-    >>> Check("o", "lecture", 1.0, 1.0000001).holds, Check("o", "lecture", 1.0, 2.0).holds
+    >>> LessonCheck("o", "lecture", 1.0, 1.0000001).holds, LessonCheck("o", "lecture", 1.0, 2.0).holds
     (True, False)
     """
 
     about: str
-    """what is compared, in words"""
     kind: Literal["lecture", "agreement"]
-    """the lecture's number, true of the lecture's inputs; or two ways to one number, which agree whatever is given"""
+    """lecture: a known number, valid for the default inputs; agreement: two computations agree for any inputs"""
     expected: Data
     found: Data
     tolerance: float = 5e-5
     symbol: str = ""
-    """of what was found, in TeX, where there is one"""
+    """TeX symbol of the computed value, if it has one"""
 
     @property
     def holds(self) -> bool:
@@ -156,30 +129,25 @@ class Check:
 
     @property
     def difference(self) -> float:
-        """The largest difference of two numbers; two texts differ by nothing or by infinity."""
-        pairs = zip(_flat(self.expected), _flat(self.found))
-        return max((_apart(a, b) for a, b in pairs), default=0.0)
+        """Largest absolute difference; infinity for two texts that differ."""
+        pairs = zip(_flatten(self.expected), _flatten(self.found))
+        return max((_item_difference(a, b) for a, b in pairs), default=0.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
+        """JSON form."""
         given = {"about": self.about, "kind": self.kind, "symbol": self.symbol, "expected": self.expected}
         return {**given, "found": self.found, "tolerance": self.tolerance, "holds": self.holds}
 
-    @classmethod
-    def from_dict(cls, table: Mapping[str, Any]) -> Check:
-        """What `to_dict` gave."""
-        return cls(*(table[k] for k in ("about", "kind", "expected", "found", "tolerance", "symbol")))
 
-
-def _flat(data: Data) -> Iterator[Any]:
+def _flatten(data: Data) -> Iterator[Any]:
     if isinstance(data, list):
         for item in data:
-            yield from _flat(item)
+            yield from _flatten(item)
     else:
         yield data
 
 
-def _apart(a: Any, b: Any) -> float:
+def _item_difference(a: Any, b: Any) -> float:
     if isinstance(a, str) or isinstance(b, str):
         return 0.0 if a == b else math.inf
     return abs(a - b)
@@ -187,49 +155,28 @@ def _apart(a: Any, b: Any) -> float:
 
 @dataclass(frozen=True)
 class Lesson:
-    """Everything that is to be shown.
-
-    >>> Lesson.from_dict(Lesson("rnn", "A cell", "How it works.").to_dict()).title
-    'A cell'
-    """
+    """A computed lesson."""
 
     name: str
     title: str
-    learns: str
-    """what one learns here"""
-    inputs: tuple[Given, ...] = ()
-    steps: tuple[Step, ...] = ()
-    checks: tuple[Check, ...] = ()
+    summary: str
+    """summary of what the lesson teaches"""
+    inputs: tuple[InputValue, ...] = ()
+    steps: tuple[LessonStep, ...] = ()
+    checks: tuple[LessonCheck, ...] = ()
 
     @property
-    def changed(self) -> tuple[str, ...]:
-        """Names of the inputs that are not the lecture's."""
-        return tuple(given.value.name for given in self.inputs if given.changed)
+    def changed_inputs(self) -> tuple[str, ...]:
+        """Names of the inputs that differ from their defaults."""
+        return tuple(one.value.name for one in self.inputs if one.is_changed)
 
     def value(self, name: str) -> Value:
-        """An input, or the result of a step, by its name.
-
-        >>> step = Step("A square", "Times itself.", "", (), (Value("y", 9.0),))
-        >>> Lesson("square", "", "", steps=(step,)).value("y").data
-        9.0
-        """
-        found = [given.value for given in self.inputs] + [value for step in self.steps for value in step.results]
+        """An input, or the result of a step, by its name."""
+        found = [one.value for one in self.inputs] + [value for step in self.steps for value in step.results]
         return next(value for value in found if value.name == name)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold; what the page draws."""
-        found: dict[str, Any] = {"format": FORMAT, "name": self.name, "title": self.title, "learns": self.learns}
+        """JSON form, which the page draws."""
+        found: dict[str, Any] = {"format": FORMAT, "name": self.name, "title": self.title, "summary": self.summary}
         parts = {"inputs": self.inputs, "steps": self.steps, "checks": self.checks}
         return found | {part: [item.to_dict() for item in items] for part, items in parts.items()}  # type: ignore[attr-defined]
-
-    @classmethod
-    def from_dict(cls, table: Mapping[str, Any]) -> Lesson:
-        """What `to_dict` gave, also after JSON."""
-        return cls(
-            table["name"],
-            table["title"],
-            table["learns"],
-            tuple(Given.from_dict(given) for given in table["inputs"]),
-            tuple(Step.from_dict(step) for step in table["steps"]),
-            tuple(Check.from_dict(check) for check in table["checks"]),
-        )

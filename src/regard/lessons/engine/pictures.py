@@ -1,156 +1,153 @@
-"""Values as pictures of characters: heat maps, curves as bars, the tree of a search."""
+"""Values drawn with characters: heat maps, curves as bars, search trees."""
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Sequence
 
 import numpy as np
 from rich.cells import cell_len
-from rich.console import Console
 from rich.text import Text
 
-from regard.lessons.engine.figures import folded
+from regard.lessons.engine.formatting import wrap_lines, wrap_text
 from regard.lessons.engine.lesson import Value
-from regard.look.color_scales import Signed
+from regard.look.color_scales import DivergingScale
 from regard.look.matrix import Matrix
-from regard.look.terminal import SHADES, Colour, heat_map, padded, painted
-from regard.look.tokens import cut, isolated, visible
+from regard.look.terminal import SHADES, ColorDepth, heat_map, pad_cells, paint
+from regard.look.tokens import isolate_bidi, make_visible, truncate
 
-LONGEST = 16
-"""columns of a label at most"""
+MAX_LABEL = 16
+"""columns of a label"""
 BARS = "▁▂▃▄▅▆▇█"
-NUMBERS = 12
-"""rows and columns up to which a picture of signed numbers also shows the numbers"""
-SPAN = 2.0
-"""factor that a logarithmic axis spans at least"""
+MAX_NUMBERS = 12
+"""rows and columns up to which a heat map of signed numbers also shows the numbers"""
+MIN_SPAN = 2.0
+"""smallest factor that a logarithmic axis spans, so that a nearly constant curve is drawn level"""
 STRONG = "bold"
 
 
-def heat_lines(value: Value, width: int, colour: Colour) -> list[Text]:
-    """A matrix as a heat map; a large one of signed numbers as a picture of a character each.
+def picture_lines(value: Value, width: int, color: ColorDepth) -> list[Text] | None:
+    """The picture of a value; None: it is shown as numbers."""
+    if value.look in ("log", "line"):
+        return curve_lines(value, width)
+    if value.look == "tree":
+        return tree_lines(value, width)
+    return heat_map_lines(value, width, color) if is_heat_map(value) else None
+
+
+def is_heat_map(value: Value) -> bool:
+    """Whether a value is drawn as a heat map: signed numbers, arcs, and weights with labels on both axes."""
+    labeled = value.look == "weights" and len(value.axes) == 2 and len(value.labels) == 2
+    return labeled or value.look in ("signed", "arcs")
+
+
+def heat_map_lines(value: Value, width: int, color: ColorDepth) -> list[Text]:
+    """A matrix as a heat map; a large one of signed numbers with one character per cell.
 
     >>> value = Value("A", [[0.25, 0.75]], ("target", "source"), {"target": ["i"], "source": ["a", "b"]}, look="arcs")
-    >>> [line.plain for line in heat_lines(value, 40, "none")][2]
+    >>> [line.plain for line in heat_map_lines(value, 40, "none")][2]
     'i  ░░0.25 ██0.75'
     """
     sizes = len(value.data), len(value.data[0])
     rows, columns = (tuple(value.labels.get(a, [str(i + 1) for i in range(n)])) for a, n in zip(value.axes, sizes))
     numbers = np.array(value.data, dtype=np.float64)
-    if value.look == "signed" and max(sizes) > NUMBERS:
-        return _small(numbers, rows, value, width, colour)
-    scale = Signed(float(np.abs(numbers).max())) if value.look == "signed" else None
-    matrix = Matrix(numbers, rows, columns, value.sign, value.axes[0], value.axes[1], given=scale)
-    lines = [Text.from_ansi(line) for line in heat_map(matrix, width, colour).splitlines()[1:]]
-    console = Console(file=io.StringIO(), width=width)
-    return [part for line in lines for part in line.wrap(console, width)]
+    if value.look == "signed" and max(sizes) > MAX_NUMBERS:
+        return _pixel_lines(numbers, rows, value, width, color)
+    scale = DivergingScale(float(np.abs(numbers).max())) if value.look == "signed" else None
+    matrix = Matrix(numbers, rows, columns, value.sign, value.axes[0], value.axes[1], color_scale=scale)
+    lines = [Text.from_ansi(line) for line in heat_map(matrix, width, color).splitlines()[1:]]
+    return wrap_lines(lines, width)
 
 
-def _small(numbers: np.ndarray, rows: Sequence[str], value: Value, width: int, colour: Colour) -> list[Text]:
-    reach = float(np.abs(numbers).max()) or 1.0
-    labels = [cut(visible(row), LONGEST) for row in rows]
+def _pixel_lines(numbers: np.ndarray, rows: Sequence[str], value: Value, width: int, color: ColorDepth) -> list[Text]:
+    limit = float(np.abs(numbers).max()) or 1.0
+    labels = [truncate(make_visible(row), MAX_LABEL) for row in rows]
     margin = max(map(cell_len, labels)) + 1
-    most, lines = max(1, width - margin), []
+    count, lines = max(1, width - margin), []
     for label, row in zip(labels, numbers):
-        cells = [_pixel(float(number) / reach, colour) for number in row[:most]]
-        lines.append(Text.assemble((padded(label, margin, "left"), "dim"), Text.from_ansi("".join(cells))))
-    ramp = "".join(_pixel(place / 4 - 1, colour) for place in range(9))
-    legend = Text.assemble(f"{-reach:.2f} ", Text.from_ansi(ramp), f" {reach:.2f}")
-    told = f"{value.axes[0]} down, {value.axes[1]} across"
-    told += f", the first {most} of {numbers.shape[1]}" if numbers.shape[1] > most else ""
-    return [*lines, legend, *(Text(line, "dim") for line in folded(told, width))]
+        cells = [_pixel(float(number) / limit, color) for number in row[:count]]
+        lines.append(Text.assemble((pad_cells(label, margin, "left"), "dim"), Text.from_ansi("".join(cells))))
+    scale = "".join(_pixel(i / 4 - 1, color) for i in range(9))
+    legend = Text.assemble(f"{-limit:.2f} ", Text.from_ansi(scale), f" {limit:.2f}")
+    axes = f"{value.axes[0]} down, {value.axes[1]} across"
+    axes += f", the first {count} of {numbers.shape[1]}" if numbers.shape[1] > count else ""
+    return [*lines, legend, *wrap_text(axes, width, "dim")]
 
 
-def _pixel(place: float, colour: Colour) -> str:
-    """From -1 to 1: a colour, or a shade from light to dark."""
-    if colour != "none":
-        return painted(" ", place, colour, "signed")
-    return SHADES[round((place + 1) / 2 * (len(SHADES) - 1))]
+def _pixel(number: float, color: ColorDepth) -> str:
+    """A color, or a shade from light to dark, for a number from -1 to 1."""
+    if color != "none":
+        return paint(" ", number, color, "diverging")
+    return SHADES[round((number + 1) / 2 * (len(SHADES) - 1))]
 
 
-def curves(value: Value, width: int) -> list[Text]:
-    """Rows of bars on one axis, with the first and the last number of each; "log": by powers of ten.
+def curve_lines(value: Value, width: int) -> list[Text]:
+    """Rows of bars on a common axis, each between its first and last number.
 
-    A logarithmic axis spans a factor of 2 at least, so that what hardly moves is drawn level.
-
-    >>> [line.plain.rstrip() for line in curves(Value("g", [1.0, 0.1, 0.01], ("distance",), look="log"), 60)]
+    >>> [line.plain.rstrip() for line in curve_lines(Value("g", [1.0, 0.1, 0.01], ("distance",), look="log"), 60)]
     ['1.0e+00 █▅▁ 1.0e-02', 'distance 0 to 2; axis from 1.0e-02 to 1.0e+00']
-    >>> [line.plain.rstrip() for line in curves(Value("g", [1.0, 1.001, 0.999], ("distance",), look="log"), 60)]
+    >>> [line.plain.rstrip() for line in curve_lines(Value("g", [1.0, 1.001, 0.999], ("distance",), look="log"), 60)]
     ['1.0e+00 ███ 1.0e+00', 'distance 0 to 2; axis from 5.0e-01 to 1.0e+00']
-    >>> [line.plain.rstrip() for line in curves(Value("g", [1.0, 0.5, 0.0], ("step",), look="line"), 60)]
-    ['1.0e+00 █▅▁ 0', 'step 0 to 2; axis from 0 to 1.0e+00']
     """
-    rows = value.data if len(value.axes) == 2 else [value.data]
-    labels = (
-        [cut(visible(word), min(LONGEST, width - 22)) for word in value.labels.get(value.axes[0], [])]
-        if len(value.axes) == 2
-        else []
-    )
+    rows, words = ([value.data], []) if len(value.axes) == 1 else (value.data, value.labels.get(value.axes[0], []))
+    labels = [truncate(make_visible(word), min(MAX_LABEL, width - 22)) for word in words]
     margin = max(map(cell_len, labels)) + 2 if labels else 0
-    steps, powers = len(rows[0]), value.look == "log"
-    room = max(3, min(steps, width - margin - 2 * 8))
-    drawn = [x for row in rows for x in row if x > 0 or not powers]
-    low, high = _ends(drawn, powers)
+    steps, log = len(rows[0]), value.look == "log"
+    count = max(3, min(steps, width - margin - 2 * 8))
+    low, high = _axis_range([x for row in rows for x in row if x > 0 or not log], log)
     lines = []
     for i, row in enumerate(rows):
-        picked = [row[round(k * (steps - 1) / max(room - 1, 1))] for k in range(room)]
-        line = Text.assemble((padded(labels[i], margin, "left") if labels else "", "dim"))
-        line.append(f"{_power(row[0])} ")
-        line.append("".join(_bar(x, low, high, powers) for x in picked), STRONG)
-        line.append(f" {_power(row[-1])}")
-        lines.append(line)
+        picked = [row[round(k * (steps - 1) / max(count - 1, 1))] for k in range(count)]
+        line = Text.assemble((pad_cells(labels[i], margin, "left") if labels else "", "dim"), f"{_format(row[0])} ")
+        line.append("".join(_bar(x, low, high, log) for x in picked), STRONG)
+        lines.append(line.append(f" {_format(row[-1])}"))
     axis = value.axes[-1]
-    along = value.labels.get(axis) or [str(i) for i in range(steps)]
-    for part in folded(f"{axis} {along[0]} to {along[-1]}; axis from {_power(low)} to {_power(high)}", width):
-        lines.append(Text(part, "dim"))
-    return lines
+    ticks = value.labels.get(axis) or [str(i) for i in range(steps)]
+    legend = f"{axis} {ticks[0]} to {ticks[-1]}; axis from {_format(low)} to {_format(high)}"
+    return [*lines, *wrap_text(legend, width, "dim")]
 
 
-def _ends(drawn: Sequence[float], powers: bool) -> tuple[float, float]:
-    """Where an axis begins and ends."""
-    low, high = min(drawn, default=1.0), max(drawn, default=1.0)
-    return min(low, high / SPAN) if powers else low, high
+def _axis_range(numbers: Sequence[float], log: bool) -> tuple[float, float]:
+    low, high = min(numbers, default=1.0), max(numbers, default=1.0)
+    return min(low, high / MIN_SPAN) if log else low, high
 
 
-def _power(number: float) -> str:
+def _format(number: float) -> str:
     return f"{number:.1e}" if number else "0"
 
 
-def _bar(number: float, low: float, high: float, powers: bool) -> str:
-    if powers and number <= 0:
+def _bar(number: float, low: float, high: float, log: bool) -> str:
+    if log and number <= 0:
         return " "
     if high <= low:
         return BARS[-1]
-    share = math.log(number / low) / math.log(high / low) if powers else (number - low) / (high - low)
+    share = math.log(number / low) / math.log(high / low) if log else (number - low) / (high - low)
     return BARS[round(share * (len(BARS) - 1))]
 
 
-def tree(value: Value, width: int) -> list[Text]:
-    """The tree of a search, a line for each word; it branches to the right only where two ways part.
+def tree_lines(value: Value, width: int) -> list[Text]:
+    """A search tree with one line per token, indented only where it branches.
 
-    A row of it says: the row that it goes on from (empty: none), the word, its log-probability, what became of it.
-
-    >>> rows = [["", "I", "-0.1", ""], ["0", "am", "-0.3", "the answer"], ["0", "was", "-2.5", "left behind"]]
-    >>> [line.plain for line in tree(Value("beam", rows, ("node", "told"), look="tree"), 40)]
-    ['I  -0.1', '├─ am  -0.3  the answer', '└─ was  -2.5  left behind']
+    >>> rows = [["", "I", "-0.1", ""], ["0", "am", "-0.3", "the answer"], ["0", "was", "-2.5", "pruned"]]
+    >>> [line.plain for line in tree_lines(Value("beam", rows, ("node", "column"), look="tree"), 40)]
+    ['I  -0.1', '├─ am  -0.3  the answer', '└─ was  -2.5  pruned']
     """
     children: dict[str, list[int]] = {}
     for i, row in enumerate(value.data):
         children.setdefault(row[0], []).append(i)
     lines: list[Text] = []
-    waiting = [(i, "", "") for i in reversed(children.get("", []))]
-    while waiting:
-        i, lead, indent = waiting.pop()
-        _, word, score, fate = value.data[i]
-        told = f"  {score}{f'  {fate}' if fate else ''}"
-        room = max(width - cell_len(lead) - cell_len(told), 4)
-        text = cut(f"{lead}{cut(visible(word), room)}{told}", width)
-        lines.append(Text(isolated(text), "" if "behind" in fate else STRONG))
+    stack = [(i, "", "") for i in reversed(children.get("", []))]
+    while stack:
+        i, lead, indent = stack.pop()
+        _, word, score, outcome = value.data[i]
+        note = f"  {score}{f'  {outcome}' if outcome else ''}"
+        room = max(width - cell_len(lead) - cell_len(note), 4)
+        text = truncate(f"{lead}{truncate(make_visible(word), room)}{note}", width)
+        lines.append(Text(isolate_bidi(text), "" if outcome == "pruned" else STRONG))
         below = children.get(str(i), [])
-        parted = len(below) > 1 and cell_len(indent) < width // 2
+        branches = len(below) > 1 and cell_len(indent) < width // 2
         for child in reversed(below):
             last = child == below[-1]
             deeper = (f"{indent}{'└─ ' if last else '├─ '}", f"{indent}{'   ' if last else '│  '}")
-            waiting.append((child, *(deeper if parted else (indent, indent))))
+            stack.append((child, *(deeper if branches else (indent, indent))))
     return lines

@@ -1,175 +1,170 @@
-"""A lesson in the terminal: what one learns, inputs, steps with formula and numbers, and what was expected."""
+"""A lesson as terminal text: summary, inputs, steps with formulas and numbers, and checks."""
 
 from __future__ import annotations
 
 import io
 import math
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
-from regard.lessons.catalogue import CONTENTS
-from regard.lessons.engine.blocks import GAP, NAME, RESULT, Block, content, drawn, flow, heat
-from regard.lessons.engine.figures import brief, folded
-from regard.lessons.engine.formula import plain
-from regard.lessons.engine.lesson import Check, Given, Lesson, Step, Value, shape
-from regard.look.terminal import Colour
+from regard.lessons.catalogue import LESSONS
+from regard.lessons.engine.formatting import format_brief, wrap_text
+from regard.lessons.engine.formula import plain_text
+from regard.lessons.engine.lesson import InputValue, Lesson, LessonCheck, LessonStep, Value, shape
+from regard.lessons.engine.pictures import is_heat_map
+from regard.lessons.engine.rendering import GAP, NAME, flow, grid_row, join_lines, render_data, render_value, width_of
+from regard.look.terminal import ColorDepth
 
-WIDEST, NARROWEST = 100, 32
-"""columns of text, at most and at least"""
-AGAIN = (1, 8, 12)
-"""numbers that a scalar, a vector and a matrix may have to be shown a second time"""
-BESIDE, SPACE, ABOUT = 36, 3, 24
-"""columns of an input's value at most, of the space behind it, and of what it is, at least, to stand beside it"""
-HALF = 44
-"""columns that a heat map wants to stand beside another"""
-INDENT = "   "
-YOURS, AGREES, FORMULA = "yellow", "green", "italic magenta"
-SYSTEMS = {"none": None, "256": "256", "24-bit": "truecolor"}
+MAX_WIDTH, MIN_WIDTH = 100, 32
+"""columns of text"""
+MAX_REPEATED = (1, 8, 12)
+"""numbers up to which a scalar, a vector and a matrix are shown a second time"""
+MAX_INPUT, MIN_ABOUT = 36, 24
+"""columns of an input's value, and of its description, for both to be side by side"""
+HALF_WIDTH = 44
+"""columns of a heat map beside another one"""
+INDENT = 3
+RESULT, CHANGED, AGREES, WRONG, FORMULA = "bold", "yellow", "green", "bold red", "italic magenta"
+COLOR_SYSTEMS = {"none": None, "256": "256", "24-bit": "truecolor"}
 
 
-def text(
-    lesson: Lesson, width: int, colour: Colour = "none", usual: Lesson | None = None, step: int | None = None
+def lesson_text(
+    lesson: Lesson, width: int, color: ColorDepth = "none", original: Lesson | None = None, step: int | None = None
 ) -> str:
-    """A lesson in lines of at most `width` columns; `usual` is the lesson as the lesson has it, if inputs are changed.
+    """A lesson in lines of at most `width` columns; `original`: the lesson with default inputs, to compare with.
 
     >>> from regard.lessons import teach
-    >>> print(text(teach("rnn"), 60, step=4).splitlines()[2])
+    >>> print(lesson_text(teach("rnn"), 60, step=4).splitlines()[2])
     4  The output
     """
-    room = max(NARROWEST, min(width, WIDEST))
-    file = io.StringIO()
     console = Console(
-        file=file,
-        width=max(width, NARROWEST),
-        force_terminal=colour != "none",
-        color_system=SYSTEMS[colour],  # type: ignore[arg-type]
+        file=io.StringIO(),
+        width=max(MIN_WIDTH, min(width, MAX_WIDTH)),
+        force_terminal=color != "none",
+        color_system=COLOR_SYSTEMS[color],  # type: ignore[arg-type]
         highlight=False,
         legacy_windows=False,
     )
-    for line in _page(lesson, room, colour, usual, step):
+    blocks = _page(lesson, console.width, color, original, step)
+    for segments in console.render_lines(Group(*blocks), pad=False):
+        line = Text.assemble(*((segment.text, segment.style or "") for segment in segments))
         line.rstrip()
         console.print(line, soft_wrap=True)
-    return file.getvalue()
+    return console.file.getvalue()  # type: ignore[attr-defined]
 
 
-def _page(lesson: Lesson, width: int, colour: Colour, usual: Lesson | None, step: int | None) -> list[Text]:
-    lines = [Text(line, "bold") for line in folded(lesson.title, width)]
+def _page(
+    lesson: Lesson, width: int, color: ColorDepth, original: Lesson | None, step: int | None
+) -> list[RenderableType]:
+    blocks: list[RenderableType] = [*wrap_text(lesson.title, width, "bold")]
     if step is None:
-        lines += [*map(Text, folded(lesson.learns, width)), Text(""), *_inputs(lesson, width, colour)]
-    shown = {given.value.name for given in lesson.inputs} if step is None else set()
-    before = {value.name: value for one in usual.steps for value in one.results} if usual else {}
+        blocks += [*wrap_text(lesson.summary, width), "", *_inputs(lesson, width, color)]
+    shown = {one.value.name for one in lesson.inputs} if step is None else set()
+    before = {value.name: value for one in original.steps for value in one.results} if original else {}
     for number, one in enumerate(lesson.steps, 1):
         if step in (None, number):
-            lines += [Text(""), *_step(number, one, width, colour, shown, before)]
+            blocks += ["", *_step(number, one, width, color, shown, before)]
         if step is None:
             shown |= {value.name for value in one.results}
-    return lines if step is not None else [*lines, Text(""), *_checks(lesson, width)]
+    return blocks if step is not None else [*blocks, "", *_checks(lesson, width)]
 
 
-def _inputs(lesson: Lesson, width: int, colour: Colour) -> list[Text]:
-    example = f"change some: regard lesson {lesson.name} {CONTENTS[lesson.name].example}"
+def _indent(block: RenderableType, columns: int = INDENT) -> Padding:
+    return Padding(block, (0, 0, 0, columns))
+
+
+def _inputs(lesson: Lesson, width: int, color: ColorDepth) -> list[RenderableType]:
+    example = f"change some: regard lesson {lesson.name} {LESSONS[lesson.name].example}"
     head = Text.assemble(("Inputs", "bold"), (f"   {example}", "dim"))
-    below = [Text(line, "dim") for line in folded(example, width)]
-    lines = [head] if head.cell_len <= width else [Text("Inputs", "bold"), *below]
-    names = max(len(given.value.name) for given in lesson.inputs)
-    most = min(BESIDE, width - names - len(INDENT) - 2 - SPACE - ABOUT)
-    wide = [content(given.value, width, "none").width for given in lesson.inputs]
-    column = max((size for size in wide if size <= most), default=0)
-    return [*lines, *(line for given in lesson.inputs for line in _input(given, names, column, width, colour))]
+    heads = [head] if head.cell_len <= width else [Text("Inputs", "bold"), *wrap_text(example, width, "dim")]
+    names = max(len(one.value.name) for one in lesson.inputs) + 2
+    limit = min(MAX_INPUT, width - names - INDENT - GAP - MIN_ABOUT)
+    widths = [width_of(render_data(one.value, width, "none")) for one in lesson.inputs]
+    column = max((size for size in widths if size <= limit), default=0)
+    return [*heads, *(_indent(_input(one, names, column, width - INDENT, color)) for one in lesson.inputs)]
 
 
-def _input(given: Given, names: int, column: int, width: int, colour: Colour) -> list[Text]:
-    """Name and value, and at the right what it is; below where the value is too wide for its column."""
-    value, about = given.value, given.about
-    name = Block.of([Text.assemble(INDENT, (f"{value.name:{names}}  ", NAME))])
-    shown = content(value, width - name.width, colour, YOURS if given.changed else "")
-    if value.sign != value.name:
-        about = f"{value.sign}: {about}"
-    if given.choices:
-        about += f" ({' or '.join(given.choices)})"
-    if given.changed:
-        about += f"; yours, the lesson has {brief(given.default)}"
-    room = width - name.width - column - SPACE
-    if shown.width <= column:
-        filled = Block.of([*shown.lines[:-1], Text.assemble(shown.lines[-1], " " * (column - shown.width))])
-        told = Block.of(folded(about, room), "dim")
-        left = name.beside(filled)
-        if len(told.lines) > len(left.lines):  # what it is begins beside it
-            left = Block.of([*left.lines, *[""] * (len(told.lines) - len(left.lines))])
-        return list(left.beside(told, SPACE).lines)
-    below = [Text(" " * name.width + line, "dim") for line in folded(about, width - name.width)]
-    return [*name.beside(shown).lines, *below]
+def _input(one: InputValue, names: int, column: int, width: int, color: ColorDepth) -> RenderableType:
+    """Name and value with the description at the right, or below where the value is too wide."""
+    name = Text(f"{one.value.name:{names}}", NAME)
+    content = render_data(one.value, width - names, color, CHANGED if one.is_changed else "")
+    about = one.about if one.value.sign == one.value.name else f"{one.value.sign}: {one.about}"
+    about += f" ({' or '.join(one.choices)})" if one.choices else ""
+    about += f"; changed, the lesson has {format_brief(one.default)}" if one.is_changed else ""
+    if width_of(content) <= column:
+        text = join_lines(wrap_text(about, width - names - column - GAP, "dim"))
+        return grid_row(grid_row(name, content, gap=0), text, top=True, first_width=names + column)
+    lines = join_lines(wrap_text(about, width - names, "dim"))
+    return Group(grid_row(name, content, gap=0), _indent(lines, names))
 
 
-def _step(number: int, step: Step, width: int, colour: Colour, shown: set[str], before: dict[str, Value]) -> list[Text]:
-    room, label = width - len(INDENT), f"{number}  "
-    title = Block.of([label], "bold").lines[0]
-    lines = [Text.assemble(title if i == 0 else " " * len(label), (line, "bold"))
-             for i, line in enumerate(folded(step.title, width - len(label)))]  # fmt: skip
-    lines += [Text(INDENT + line) for line in folded(step.text, room)]
+def _step(
+    number: int, step: LessonStep, width: int, color: ColorDepth, shown: set[str], before: dict[str, Value]
+) -> list[RenderableType]:
+    room, label = width - INDENT, f"{number}  "
+    title = join_lines(wrap_text(step.title, width - len(label), "bold"))
+    lines: list[RenderableType] = [grid_row(Text(label, "bold"), title, gap=0, top=True)]
+    lines += [_indent(line) for line in wrap_text(step.text, room)]
     if step.formula:
-        formula = folded(plain(step.formula), room - len(INDENT))
-        lines += [Text(""), *(Text(INDENT * 2 + line, FORMULA) for line in formula), Text("")]
-    made = flow([_operand(value, room, colour, shown) for value in step.operands], room)
-    maps = [value for value in step.results if heat(value)]  # side by side where there is room for two
-    half = (room - GAP) // 2 if len(maps) > 1 and room >= 2 * HALF else room
-    for value in step.results:
-        made += _result(value, room, colour, before).lines if value not in maps else []
-    made += flow([_result(value, half, colour, before) for value in maps], room)
-    return [*lines, *(Text.assemble(INDENT, line) for line in made)]
+        formula = wrap_text(plain_text(step.formula), room - INDENT, FORMULA)
+        lines += ["", *(_indent(line, 2 * INDENT) for line in formula), ""]
+    maps = [value for value in step.results if is_heat_map(value)]
+    half = (room - GAP) // 2 if len(maps) > 1 and room >= 2 * HALF_WIDTH else room
+    values: list[RenderableType] = [*flow([_operand(value, room, color, shown) for value in step.operands], room)]
+    values += [_result(value, room, color, before) for value in step.results if value not in maps]
+    values += flow([_result(value, half, color, before) for value in maps], room)
+    return [*lines, *map(_indent, values)]
 
 
-def _operand(value: Value, width: int, colour: Colour, shown: set[str]) -> Block:
-    """What goes in; a large one that was shown before is only named."""
+def _operand(value: Value, width: int, color: ColorDepth, shown: set[str]) -> RenderableType:
+    """An operand; a large one that was shown before is only named."""
     sides = shape(value.data)
     picture = value.look in ("signed", "line", "log", "tree")
-    if value.name in shown and (picture or math.prod(sides) > AGAIN[len(sides)]):
-        return Block.of([Text.assemble((value.sign, NAME), (f" ({' x '.join(map(str, sides))}, above)", "dim"))])
-    return drawn(value, width, colour)
+    if value.name in shown and (picture or math.prod(sides) > MAX_REPEATED[len(sides)]):
+        return Text.assemble((value.sign, NAME), (f" ({' x '.join(map(str, sides))}, above)", "dim"))
+    return render_value(value, width, color)
 
 
-def _result(value: Value, width: int, colour: Colour, before: dict[str, Value]) -> Block:
-    """What comes out, behind an arrow; where inputs were changed, beside what the lesson has."""
-    was = before.get(value.name)
-    changed = was is not None and was.data != value.data
-    style = f"{RESULT} {YOURS}" if changed else RESULT
-    block = drawn(value, width, colour, style, "→ ")
-    if was is None or not changed:
+def _result(value: Value, width: int, color: ColorDepth, before: dict[str, Value]) -> RenderableType:
+    """A result after an arrow, and the lesson's own value where changed inputs have changed it."""
+    old = before.get(value.name)
+    changed = old is not None and old.data != value.data
+    block = render_value(value, width, color, f"{RESULT} {CHANGED}" if changed else RESULT, "→ ")
+    if old is None or not changed:
         return block
-    told = f"(the lesson has {brief(was.data)})"
-    note = [Text(line, "dim") for line in folded(told if len(told) <= 60 else "(changed)", width - 4)]
-    if block.width + SPACE + max(line.cell_len for line in note) <= width:
-        return block.beside(Block.of(note), SPACE)
-    return Block.of([*block.lines, *(Text.assemble("    ", line) for line in note)])
+    note = f"(the lesson has {format_brief(old.data)})"
+    lines = wrap_text(note if len(note) <= 60 else "(changed)", width - 4, "dim")
+    right = grid_row(block, join_lines(lines))
+    return right if width_of(right) <= width else Group(block, *(_indent(line, 4) for line in lines))
 
 
-def _checks(lesson: Lesson, width: int) -> list[Text]:
-    lines = [Text("Check", "bold")]
+def _checks(lesson: Lesson, width: int) -> list[RenderableType]:
+    blocks: list[RenderableType] = [Text("Check", "bold")]
     for check in lesson.checks:
-        mark, said, style = _judged(check, bool(lesson.changed))
-        for i, line in enumerate(folded(said, width - len(INDENT) - 2)):
-            lines.append(Text(f"{INDENT}{mark if i == 0 else ' '} {line}", style))
-    holding = all(check.holds for check in lesson.checks)
-    if lesson.changed:
-        told = f"{' and '.join(lesson.changed)} changed: what is marked is not the lesson's."
-    elif not holding:
-        told = "Some numbers differ; this should not be."
+        mark, text, style = _check(check, bool(lesson.changed_inputs))
+        lines = join_lines(wrap_text(text, width - INDENT - 2, style))
+        blocks.append(_indent(grid_row(Text(mark, style), lines, gap=1, top=True)))
+    if lesson.changed_inputs:
+        summary = f"{' and '.join(lesson.changed_inputs)} changed: marked results differ from the lesson's."
+    elif not all(check.holds for check in lesson.checks):
+        summary = "Some numbers differ from the lesson's; this is a bug."
     elif any(check.kind == "lecture" for check in lesson.checks):
-        told = "All numbers are those of the lesson."
+        summary = "All numbers are those of the lesson."
     else:
-        told = "All ways lead to the same numbers."
-    return [*lines, *(Text(line, "bold") for line in folded(told, width))]
+        summary = "All computations agree."
+    return [*blocks, *wrap_text(summary, width, "bold")]
 
 
-def _judged(check: Check, changed: bool) -> tuple[str, str, str]:
-    """A mark, what is said, and in which colour."""
+def _check(check: LessonCheck, changed: bool) -> tuple[str, str, str]:
+    """Mark, text and style of a check."""
     if check.kind == "agreement":
-        said = f"{check.about}: {'equal' if check.difference == 0 else f'{check.difference:.1e} apart'}"
-        return ("✓", said, AGREES) if check.holds else ("✗", said, "bold red")
-    found, expected = brief(check.found), brief(check.expected)
+        text = f"{check.about}: {'equal' if check.difference == 0 else f'difference {check.difference:.1e}'}"
+        return ("✓", text, AGREES) if check.holds else ("✗", text, WRONG)
+    found, expected = format_brief(check.found), format_brief(check.expected)
     if check.holds:
         return "✓", f"{check.about}: {expected}", AGREES
     if changed:
-        return "·", f"{check.about}: {found}; the lesson has {expected}", YOURS
-    return "✗", f"{check.about}: {found}, and the lesson has {expected}", "bold red"
+        return "·", f"{check.about}: {found}; the lesson has {expected}", CHANGED
+    return "✗", f"{check.about}: {found}; the lesson has {expected}", WRONG

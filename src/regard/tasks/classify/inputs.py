@@ -1,179 +1,169 @@
-"""What a classifier reads: a text, or a row of numbers. How it is kept, what a model sees of it, how it is shown."""
+"""Input encoders of a classifier: a text as token ids, or a table row as standardized numbers."""
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from regard.data import RowLengths, Shards
-from regard.data.cells import comma_rows
-from regard.data.tabular import is_number, separator_of, to_number
-from regard.errors import DataError
+from regard.data import ColumnKind, RowLengths, Shards
+from regard.data.scaling import StandardScaler
+from regard.data.tables import csv_rows, is_number, parse_number, sniff_delimiter
+from regard.errors import DataError, at_line
 from regard.sequence import Tokens
-from regard.spaces import Space, Values, Vectors, Words
-from regard.tasks.generate.numbers import Scale
-from regard.tasks.translate.prepare import tokens_of
+from regard.spaces import FactorizedWords, Space, Values, Words
+from regard.tasks.base import check_lines
 from regard.text import Tokenizer
-from regard.text.kinds import check_characters
 
 COLUMN = "text"
-"""Of the shards: what is read."""
+"""Shard column of the encoded inputs."""
+VECTORS = "vectors.json"
 
 
 @dataclass(frozen=True)
-class Piece:
-    """One text or row, as far as it is read.
-
-    >>> Piece([7, 8, 9], left_out=0).row
-    [7, 8, 9]
-    """
+class EncodedInput:
+    """One encoded text or row, and how many tokens were cut off."""
 
     row: Sequence[Any]
-    """ids, or numbers; empty: there is nothing to read"""
-    left_out: int
-    """tokens that the text has and that are not read"""
+    """token ids, or numbers; empty for an empty line"""
+    truncated: int
 
 
-class Matter(ABC):
-    """What stands in one example.
+class InputEncoder(ABC):
+    """Encodes the inputs of a classifier, and batches them."""
 
-    >>> Measures(Scale(("width",), (2.0,), (1.0,))).read(["3.0"])[0].row
-    [1.0]
-    """
+    unit: str
+    """what one example is, in the plural"""
 
     @abstractmethod
     def space(self) -> Space:
-        """What stands at one place."""
+        """Input space of the model."""
 
     @abstractmethod
-    def vocabulary(self) -> int:
-        """How many different ids are kept on the disk."""
+    def column(self) -> ColumnKind:
+        """Kind of the shard column that holds the rows."""
 
     @abstractmethod
-    def read(self, lines: Sequence[str], first_line: int = 1) -> list[Piece]:
-        """What somebody gave, one piece a line; `first_line` is the number of the first, for messages."""
+    def summary(self) -> str:
+        """The vocabulary or the columns, in a few words."""
 
     @abstractmethod
-    def packed(self, row: Sequence[Any]) -> Sequence[int]:
-        """What is read as ids for the disk."""
-
-    @abstractmethod
-    def stored(self, shards: Shards, rows: np.ndarray) -> list[Any]:
-        """What was kept, by the numbers of its rows."""
+    def encode(self, lines: Sequence[str], first_line: int = 1) -> list[EncodedInput]:
+        """Encode lines; `first_line` is the number of the first, for messages."""
 
     @abstractmethod
     def lengths(self, shards: Shards) -> RowLengths:
-        """How many places each row takes in a batch."""
+        """Positions that each row takes in a batch."""
 
     @abstractmethod
-    def tokens(self, rows: Sequence[Any]) -> Tokens:
-        """Rows as a model reads them, together."""
+    def collate(self, rows: Sequence[Any]) -> Tokens:
+        """Encoded rows as one padded batch."""
 
     @abstractmethod
-    def words(self, row: Sequence[Any]) -> list[str]:
-        """What stands at each place, for people."""
+    def token_texts(self, row: Sequence[Any]) -> list[str]:
+        """The text of each position, for traces and pictures."""
 
-    def heading(self, line: str) -> Matter | None:
-        """How lines are read under a line of names, if this is one."""
+    def with_header(self, line: str) -> InputEncoder | None:
+        """The encoder of the lines under this header; None if the line is no header."""
         return None
 
-    def forgotten(self, rows: Sequence[Any], seeds: np.ndarray, share: float) -> Sequence[Any]:
-        """Rows of which a share is read as unknown, chosen by one seed a row; numbers are never unknown."""
+    def drop_words(self, rows: Sequence[Any], seeds: np.ndarray, share: float) -> Sequence[Any]:
+        """Word dropout: a share of the tokens becomes unknown, drawn from one seed per row; numbers stay."""
         return rows
 
 
 @dataclass(frozen=True)
-class Counted:
-    """Lengths of texts with what a batch puts in front of them.
-
-    >>> import tempfile
-    >>> from regard.data import ShardWriter
-    >>> with tempfile.TemporaryDirectory() as home:
-    ...     with ShardWriter(f"{home}/train", {"text": 9}) as writer:
-    ...         writer.append([([4, 5],), ([6],)])
-    ...     Counted(Shards.open(f"{home}/train"), before=1)[np.array([1, 0])]
-    array([2, 3])
-    """
+class TextLengths:
+    """Lengths of texts, plus the special tokens in front of them."""
 
     shards: Shards
-    before: int
+    extra: int
 
     def __len__(self) -> int:
         return len(self.shards)
 
     def __getitem__(self, rows: np.ndarray, /) -> np.ndarray:
-        return self.shards.lengths(COLUMN)[rows] + self.before
+        return self.shards.lengths(COLUMN)[rows] + self.extra
 
 
 @dataclass(frozen=True)
-class Prose(Matter):
-    """Text, cut into tokens.
+class VectorCoverage:
+    """How many words of the vocabulary have a pretrained vector: what vectors.json holds."""
 
-    >>> from regard.text import TokenizerConfig
-    >>> tokenizer = Tokenizer.train(["so great", "so bad"], TokenizerConfig(kind="word"))
-    >>> prose = Prose(tokenizer, limit=2, starts=True)
-    >>> piece = prose.read(["so so so great"])[0]
-    >>> prose.words(piece.row), piece.left_out
-    (['<SOS>', 'so', 'so'], 2)
-    """
+    width: int
+    found: int
+    words: int
+
+    def save(self, folder: Path) -> None:
+        (folder / VECTORS).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> VectorCoverage:
+        return cls(**json.loads((folder / VECTORS).read_text(encoding="utf-8")))
+
+
+@dataclass(frozen=True)
+class TextInput(InputEncoder):
+    """Encodes a text as token ids."""
 
     tokenizer: Tokenizer
-    limit: int
-    """the most tokens that are read of a text"""
+    max_tokens: int
+    """the most tokens of a text that are kept"""
     keep: Literal["beginning", "end"] = "beginning"
-    """which tokens of a longer one"""
-    starts: bool = False
-    """whether <SOS> stands in front, whose place then speaks for the whole, as BERT's [CLS]"""
-    table: int = 0
-    """numbers of a word's vector, where it has a width of its own"""
+    """which tokens of a longer text are kept"""
+    add_sos: bool = False
+    """whether to put <SOS> in front, whose state is then pooled, as BERT's [CLS]"""
+    vectors: VectorCoverage | None = None
+    """the pretrained word vectors, if the embedding starts from them and has their width"""
+    kind: str = "word"
+    """the tokenizer's kind, for summaries"""
+    unit = "texts"
 
     def space(self) -> Words:
-        return Vectors(self.tokenizer.size, table=self.table) if self.table else Words(self.tokenizer.size)
+        size = self.tokenizer.size
+        return Words(size) if self.vectors is None else FactorizedWords(size, table=self.vectors.width)
 
-    def vocabulary(self) -> int:
+    def column(self) -> ColumnKind:
         return self.tokenizer.size
 
-    def read(self, lines: Sequence[str], first_line: int = 1) -> list[Piece]:
-        for number, text in enumerate(lines, first_line):
-            check_characters(text, f"line {number}")
-        return [self.cut(ids) for ids in self.tokenizer.encode_batch([text.strip() for text in lines])]
+    def summary(self) -> str:
+        return f"tokens  {self.kind} {self.tokenizer.size:,}"
 
-    def cut(self, ids: list[int]) -> Piece:
-        """As much of a text as is read."""
-        kept = ids[: self.limit] if self.keep == "beginning" else ids[-self.limit :]
-        return Piece(kept, len(ids) - len(kept))
+    def encode(self, lines: Sequence[str], first_line: int = 1) -> list[EncodedInput]:
+        check_lines(lines, first_line)
+        return [self.truncate(ids) for ids in self.tokenizer.encode_batch([text.strip() for text in lines])]
 
-    def packed(self, row: Sequence[Any]) -> Sequence[int]:
-        return row
+    def truncate(self, ids: list[int]) -> EncodedInput:
+        """The tokens of a text that are kept."""
+        kept = ids[: self.max_tokens] if self.keep == "beginning" else ids[-self.max_tokens :]
+        return EncodedInput(kept, len(ids) - len(kept))
 
-    def stored(self, shards: Shards, rows: np.ndarray) -> list[np.ndarray]:
-        return shards.take(rows, COLUMN)
+    def lengths(self, shards: Shards) -> TextLengths:
+        return TextLengths(shards, int(self.add_sos))
 
-    def lengths(self, shards: Shards) -> Counted:
-        return Counted(shards, int(self.starts))
+    def collate(self, rows: Sequence[Any]) -> Tokens:
+        return Tokens.pad(rows, before=(self.tokenizer.sos,) if self.add_sos else ())
 
-    def tokens(self, rows: Sequence[Any]) -> Tokens:
-        return tokens_of(rows, (self.tokenizer.sos,) if self.starts else (), ())
+    def token_texts(self, row: Sequence[Any]) -> list[str]:
+        return ["<SOS>"] * self.add_sos + self.tokenizer.tokens(row)
 
-    def words(self, row: Sequence[Any]) -> list[str]:
-        return ["<SOS>"] * self.starts + self.tokenizer.tokens(row)
-
-    def forgotten(self, rows: Sequence[Any], seeds: np.ndarray, share: float) -> list[np.ndarray]:
+    def drop_words(self, rows: Sequence[Any], seeds: np.ndarray, share: float) -> list[np.ndarray]:
         return [
-            np.where(drawn(seed, len(row)) < share, self.tokenizer.unk, row)
+            np.where(splitmix64_uniform(seed, len(row)) < share, self.tokenizer.unk, row)
             for row, seed in zip(rows, seeds, strict=True)
         ]
 
 
-def drawn(seed: int, count: int) -> np.ndarray:
-    """Numbers from 0 to 1 that follow from a seed alone (SplitMix64, Steele et al. 2014).
+def splitmix64_uniform(seed: int, count: int) -> np.ndarray:
+    """Uniform numbers in [0, 1) that depend on the seed alone (SplitMix64, Steele et al. 2014).
 
-    >>> drawn(7, 3).round(3), bool((drawn(7, 3) == drawn(7, 5)[:3]).all())
+    >>> splitmix64_uniform(7, 3).round(3), bool((splitmix64_uniform(7, 3) == splitmix64_uniform(7, 5)[:3]).all())
     (array([0.39 , 0.017, 0.901]), True)
     """
     mixed = np.uint64(seed) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -183,71 +173,75 @@ def drawn(seed: int, count: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Measures(Matter):
-    """A row of numbers, scaled by what training has seen: one place that holds them all.
+class TableInput(InputEncoder):
+    """Encodes a table row as numbers standardized by the training data, all at one position.
 
-    >>> row = Measures(Scale(("width", "height"), (1.0, 0.0), (1.0, 2.0)))
-    >>> row.read(["3,4", ""])[0].row, row.heading("height,width,kind").read(["4,3,rose"])[0].row
+    >>> row = TableInput(StandardScaler(("width", "height"), (1.0, 0.0), (1.0, 2.0)))
+    >>> row.encode(["3,4", ""])[0].row, row.with_header("height,width,kind").encode(["4,3,rose"])[0].row
     ([2.0, 2.0], [2.0, 2.0])
     """
 
-    scale: Scale
-    at: tuple[int, ...] = ()
-    """where the columns stand in a line; (): in their order, and no others"""
-    cells: int = 0
-    """how many a line has; 0: one a column"""
+    scaler: StandardScaler
+    positions: tuple[int, ...] = ()
+    """of each column, its position in a line; (): in order, and no other columns"""
+    line_width: int = 0
+    """cells per line; 0: one per column"""
+    unit = "rows"
 
     def space(self) -> Values:
-        return Values(len(self.scale.names))
+        return Values(len(self.scaler.names))
 
-    def vocabulary(self) -> int:
-        return 1 << 32
+    def column(self) -> ColumnKind:
+        return "float32"
 
-    def heading(self, line: str) -> Measures | None:
-        given = [cell.strip() for cell in _cells(line, "line 1")]
-        if not given or any(map(is_number, given)):
+    def summary(self) -> str:
+        names = self.scaler.names
+        return f"columns  {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}"
+
+    def with_header(self, line: str) -> TableInput | None:
+        header = [cell.strip() for cell in _cells(line, "line 1")]
+        if not header or any(map(is_number, header)):
             return None
-        missing = [name for name in self.scale.names if name not in given]
+        missing = [name for name in self.scaler.names if name not in header]
         if missing:
             raise DataError(
-                f"line 1: there is no column {missing[0]} (columns: {', '.join(given)}); this model reads "
-                f"{', '.join(self.scale.names)}"
+                f"line 1: there is no column {missing[0]} (columns: {', '.join(header)}); this model reads "
+                f"{', '.join(self.scaler.names)}"
             )
-        return replace(self, at=tuple(given.index(name) for name in self.scale.names), cells=len(given))
+        positions = tuple(header.index(name) for name in self.scaler.names)
+        return replace(self, positions=positions, line_width=len(header))
 
-    def read(self, lines: Sequence[str], first_line: int = 1) -> list[Piece]:
-        return [self.row(line, f"line {number}") for number, line in enumerate(lines, first_line)]
+    def encode(self, lines: Sequence[str], first_line: int = 1) -> list[EncodedInput]:
+        encoded = []
+        for number, line in enumerate(lines, first_line):
+            with at_line(number) as where:
+                encoded.append(self.encode_line(line, where))
+        return encoded
 
-    def row(self, line: str, where: str) -> Piece:
-        """One line of numbers; one that holds nothing is read as nothing."""
-        names, given = self.scale.names, _cells(line, where) if line.strip() else []
-        if not given:
-            return Piece([], 0)
-        if len(given) != (self.cells or len(names)):
+    def encode_line(self, line: str, where: str) -> EncodedInput:
+        """Encode one line; an empty line gives an empty row."""
+        names, cells = self.scaler.names, _cells(line, where) if line.strip() else []
+        if not cells:
+            return EncodedInput([], 0)
+        if len(cells) != (self.line_width or len(names)):
             raise DataError(
-                f"{where}: expected {self.cells or len(names)} columns, found {len(given)}; this model reads "
+                f"{where}: expected {self.line_width or len(names)} columns, found {len(cells)}; this model reads "
                 f"{', '.join(names)}"
             )
-        places = self.at or range(len(names))
-        values = [to_number(given[i], name, where) for i, name in zip(places, names, strict=True)]
-        return Piece(self.scale.apply(np.array([values]))[0].tolist(), 0)
-
-    def packed(self, row: Sequence[Any]) -> Sequence[int]:
-        return np.asarray(row, "<f4").view("<u4").tolist()
-
-    def stored(self, shards: Shards, rows: np.ndarray) -> list[np.ndarray]:
-        return [bits.view("<f4") for bits in shards.take(rows, COLUMN)]
+        positions = self.positions or range(len(names))
+        values = [parse_number(cells[i], name, where) for i, name in zip(positions, names, strict=True)]
+        return EncodedInput(self.scaler.transform(np.array([values]))[0].tolist(), 0)
 
     def lengths(self, shards: Shards) -> RowLengths:
         return np.ones(len(shards), np.int64)
 
-    def tokens(self, rows: Sequence[Any]) -> Tokens:
-        numbers = np.asarray(rows, np.float32).reshape(len(rows), 1, len(self.scale.names))
+    def collate(self, rows: Sequence[Any]) -> Tokens:
+        numbers = np.asarray(rows, np.float32).reshape(len(rows), 1, len(self.scaler.names))
         return Tokens.full(torch.from_numpy(numbers))
 
-    def words(self, row: Sequence[Any]) -> list[str]:
+    def token_texts(self, row: Sequence[Any]) -> list[str]:
         return ["row"]
 
 
 def _cells(line: str, where: str) -> list[str]:
-    return next(comma_rows([line], where, separator_of(line)), (0, []))[1]
+    return next(csv_rows([line], where, sniff_delimiter(line) or ","), (0, []))[1]

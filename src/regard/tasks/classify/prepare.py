@@ -1,337 +1,256 @@
-"""Classification: where labelled texts, or rows of numbers, become batches with one answer each."""
+"""Preparation of classification data: labeled texts or table rows become a tokenizer or scaler, labels and shards."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from hashlib import blake2b
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from regard.config import plain
-from regard.data import Batches, Position, Shards, ShardWriter, share
-from regard.data.labelled import Example, LabelledSource
+from regard.data import ColumnKind, ShardWriter
 from regard.data.lines import read_lines
-from regard.data.splits import apart
-from regard.data.tabular import LabelledRows, LabelledTable
-from regard.distributed import World
-from regard.errors import ConfigError, DataError
-from regard.objective import Batch, Tell
-from regard.tasks.classify.inputs import COLUMN, Matter, Measures, Prose
-from regard.tasks.classify.labels import Even, Labels, Weights
-from regard.tasks.generate.numbers import FILE as SCALE
-from regard.tasks.generate.numbers import Scale
-from regard.tasks.translate.prepare import SAMPLE
+from regard.data.movie_reviews import LabeledExample
+from regard.data.scaling import SCALE_FILE, StandardScaler
+from regard.data.splits import is_held_out
+from regard.errors import DataError
+from regard.progress import Progress
+from regard.tasks.classify.config import ClassifyConfig
+from regard.tasks.classify.inputs import COLUMN, VECTORS, InputEncoder, TableInput, TextInput, VectorCoverage
+from regard.tasks.classify.labels import LABELS, Labels
+from regard.tasks.classify.loader import TEXT
+from regard.tasks.classify.sources import LabeledReviews, LabeledRows, LabeledTable, LabeledTexts
 from regard.text import Tokenizer, TokenizerConfig
-from regard.text.word_vectors import VectorsConfig, WordVectors, first_words, read_vectors
+from regard.text.tokenizer import TRAIN_CHARACTERS
+from regard.text.word_vectors import PretrainedVectorsConfig, first_words, read_vectors
 
-VECTORS = "vectors.json"
-TEXT = "given"
-"""Column of validation that holds what was given as it came, in UTF-8."""
 CHUNK = 1024
-"""Texts that are cut into tokens together, on all cores."""
+"""Texts that are tokenized together, on all cores."""
 
 
 @dataclass(frozen=True)
-class ClassifyConfig:
-    """A text or a row in, one label out.
+class EvalSet:
+    """Labeled inputs to score a model on, with their lines in the file."""
 
-    >>> ClassifyConfig().pool
-    'mean'
-    """
+    file: str
+    inputs: Sequence[str]
+    labels: Sequence[str]
+    lines: Sequence[int]
 
-    kind: Literal["classify"] = "classify"
-    """a text in, a label out"""
-    pool: Literal["last", "mean", "max", "first"] = "mean"
-    """what speaks for the whole text: the last state (of both directions, if the model reads in both), the mean or the
-    largest of all, or the first place, where a start token is put as BERT's [CLS]"""
-    dropout: float = 0.3
-    """share of numbers dropped from the vector that speaks for the text"""
-    unknown: float = 0.1
-    """share of the words that are read as unknown in training, others in each epoch: a model then knows what to make of
-    words that it has never seen"""
-    weights: Weights = Even()
-    """how much the examples of each label count"""
-    tokens: int = 256
-    """the most tokens that are read of a text"""
-    keep: Literal["beginning", "end"] = "beginning"
-    """which tokens of a longer text are read"""
-    held_out: float = 0.1
-    """share of the training examples kept apart for validation, when the data has no valid split"""
-    samples: int = 4
-    """validation examples that are kept with their answers in samples.jsonl"""
-
-    def __post_init__(self) -> None:
-        for name, least in (("tokens", 1), ("samples", 0)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} = {getattr(self, name)} must be at least {least}")
-        if not 0 < self.held_out < 1:
-            raise ConfigError(f"held_out = {self.held_out} must be above 0 and below 1")
-        for name in ("dropout", "unknown"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name} = {getattr(self, name)} must be at least 0 and below 1")
+    def location(self, i: int) -> str:
+        """Location of one example, for messages."""
+        return f"{self.file}, line {self.lines[i]}"
 
 
 @dataclass(frozen=True)
-class TextPreparation:
-    """Labelled texts in; tokenizer, labels, vectors and shards out.
+class LabeledTextPreparation:
+    """Prepares labeled texts: tokenizer, labels, word vectors and shards."""
 
-    >>> from regard.data.labelled import LabelledTsv
-    >>> TextPreparation(LabelledTsv(train="a.tsv")).identity()["task"]
-    {'tokens': 256, 'keep': 'beginning', 'held_out': 0.1}
-    """
-
-    data: LabelledSource
+    data: LabeledTexts | LabeledReviews
     text: TokenizerConfig = TokenizerConfig(kind="word")
     task: ClassifyConfig = ClassifyConfig()
-    vectors: VectorsConfig = VectorsConfig()
+    vectors: PretrainedVectorsConfig = PretrainedVectorsConfig()
+
+    @property
+    def artifacts(self) -> tuple[str, ...]:
+        """Prepared files that the model needs later."""
+        return (LABELS, "tokenizer.json") + ((VECTORS,) if self.vectors.path else ())
 
     def identity(self) -> dict[str, Any]:
-        """The settings that what is prepared depends on."""
-        asked = {name: getattr(self.task, name) for name in ("tokens", "keep", "held_out")}
+        """The settings that the prepared files depend on."""
+        task = {name: getattr(self.task, name) for name in ("max_length", "keep")}
         vectors = {"path": self.vectors.path, "words": self.vectors.words}
-        return {"data": plain(self.data), "text": plain(self.text), "vectors": vectors, "task": asked}
+        return {"data": plain(self.data), "text": plain(self.text), "vectors": vectors, "task": task}
 
-    def run(self, folder: Path, tell: Tell) -> Mapping[str, Mapping[str, int]]:
-        """Write everything into `folder`; of each split, how many were read, empty or cut."""
-        tell("reading", 0, total=0)
+    def load_encoder(self, run: Path) -> TextInput:
+        """The input encoder that preparation wrote."""
+        vectors = VectorCoverage.load(run) if self.vectors.path else None
+        tokenizer, task = Tokenizer.load(run / "tokenizer.json"), self.task
+        return TextInput(tokenizer, task.max_length, task.keep, task.pool == "first", vectors, self.text.kind)
+
+    def run(self, folder: Path, progress: Progress) -> Mapping[str, Mapping[str, int]]:
+        """Write everything into `folder`; per split, how many texts were read, empty or truncated."""
+        progress("reading", 0, total=0)
         examples = characters = 0
-        found: Counter[str] = Counter()
+        counter: Counter[str] = Counter()
         for example in self.data.examples("train"):
             examples, characters = examples + 1, characters + len(example.text.strip())
-            found[example.label] += 1
-        labels = Labels.of(found, self.data.file("train"))
+            counter[example.label] += 1
+        labels = Labels.count(counter, self.data.file("train"))
         if not characters:
             raise DataError(f"{self.data.file('train')}: every text is empty; is data.text the right column?")
-        stride = max(1, -(-characters // SAMPLE))
-        tell("tokenizer", 0, total=0)
+        stride = max(1, -(-characters // TRAIN_CHARACTERS))
+        progress("tokenizer", 0, total=0)
         texts = (example.text for example in islice(self.examples("train"), 0, None, stride))
-        tokenizer = Tokenizer.train(chain(texts, self._added()), replace(self.text, size=self.size))
-        matter, counts = Prose(tokenizer, self.task.tokens, self.task.keep), {}
+        vocab_size = self.text.vocab_size + self.vectors.words
+        tokenizer = Tokenizer.train(chain(texts, self._vector_words()), replace(self.text, vocab_size=vocab_size))
+        encoder, counts = TextInput(tokenizer, self.task.max_length, self.task.keep), {}
         for split, total in (("train", examples), ("valid", 0)):
-            counts[split] = self._write(split, folder / split, matter, labels, tell, total)
+            counts[split] = self._write(split, folder / split, encoder, labels, progress, total)
         labels.save(folder)
         tokenizer.save(folder / "tokenizer.json")
-        self._start(folder, tokenizer, tell)
+        self._write_vectors(folder, tokenizer, progress)
         return counts
 
-    def examples(self, split: str) -> Iterator[Example]:
-        """A split of the data; what has no valid split lends it a share of train, chosen by the texts themselves."""
-        if "valid" in self.data.splits() or split not in ("train", "valid"):
+    def examples(self, split: str) -> Iterator[LabeledExample]:
+        """The examples of a split; without a valid split, a share of train is held out by a hash of the text."""
+        if isinstance(self.data, LabeledReviews) or not held_out_of_train(self.data.splits(), split):
             yield from self.data.examples(split)
             return
         read = kept = 0
         for example in self.data.examples("train"):
             read += 1
-            if apart(example.text, self.task.held_out) == (split == "valid"):
+            if is_held_out(example.text, self.data.valid_share) == (split == "valid"):
                 kept += 1
                 yield example
-        check_kept(kept, read, split, self.task.held_out, self.data.file("train"))
+        check_split_size(kept, read, split, self.data.valid_share, self.data.file("train"))
+
+    def file(self, split: str) -> str:
+        """The file that a split is read from."""
+        return self.data.file("train" if held_out_of_train(self.data.splits(), split) else split)
+
+    def eval_set(self, encoder: InputEncoder, split: str, file: Path | None) -> EvalSet:
+        """A split of the recipe's data, or a file of the same kind, to score a model on."""
+        if file is not None:
+            return replace(self, data=self.data.scored_on(file)).eval_set(encoder, "test", None)
+        examples = list(self.examples(split))
+        texts, labels, lines = ([getattr(e, name) for e in examples] for name in ("text", "label", "line"))
+        return EvalSet(self.file(split), texts, labels, lines)
 
     def _write(
-        self, split: str, folder: Path, matter: Prose, labels: Labels, tell: Tell, total: int
+        self, split: str, folder: Path, encoder: TextInput, labels: Labels, progress: Progress, total: int
     ) -> Mapping[str, int]:
         counts: Counter[str] = Counter({"read": 0, "empty": 0, "cut": 0})
-        columns = {COLUMN: matter.vocabulary(), "label": len(labels.names)} | ({TEXT: 256} if split == "valid" else {})
-        stream, where = self.examples(split), self.data.file("train" if self._lent(split) else split)
-        with ShardWriter(folder, columns, about=self.identity()) as writer:
-            while some := list(islice(stream, CHUNK)):
+        stream, where = self.examples(split), self.file(split)
+        with ShardWriter(folder, shard_columns(encoder, labels, split), metadata=self.identity()) as writer:
+            while chunk := list(islice(stream, CHUNK)):
                 rows = []
-                for example, piece in zip(some, matter.read([e.text for e in some], counts["read"] + 1), strict=True):
-                    number = labels.number(example.label, f"{where}, line {example.line}")
-                    counts["empty" if not piece.row else "cut" if piece.left_out else "whole"] += 1
-                    if piece.row:
-                        given = (example.text.encode(),) if split == "valid" else ()
-                        rows.append((matter.packed(piece.row), [number], *given))
-                counts["read"] += len(some)
+                encoded = encoder.encode([e.text for e in chunk], counts["read"] + 1)
+                for example, one in zip(chunk, encoded, strict=True):
+                    label = labels.index(example.label, f"{where}, line {example.line}")
+                    counts["empty" if not one.row else "cut" if one.truncated else "whole"] += 1
+                    if one.row:
+                        text = (example.text,) if split == "valid" else ()
+                        rows.append((one.row, [label], *text))
+                counts["read"] += len(chunk)
                 writer.append(rows)
-                tell(f"encoding {split}", counts["read"], total=total)
+                progress(f"encoding {split}", counts["read"], total=total)
         if counts["empty"] == counts["read"]:
             raise DataError(f"{where}: every text of {split} is empty; there is nothing to learn from")
         return counts
 
-    @property
-    def size(self) -> int:
-        """The largest vocabulary."""
-        return self.text.size + self.vectors.words
-
-    def _added(self) -> Iterator[str]:
-        """Words that join the vocabulary whether or not a text has them."""
+    def _vector_words(self) -> Iterator[str]:
+        """Words of the vector file that join the vocabulary even if no text has them."""
         path = self.vectors.file()
         return iter(()) if path is None else first_words(read_lines(path), self.vectors.words, path)
 
-    def _lent(self, split: str) -> bool:
-        return split == "valid" and "valid" not in self.data.splits()
-
-    def _start(self, folder: Path, tokenizer: Tokenizer, tell: Tell) -> None:
-        """The vectors that words start from, if there are any."""
+    def _write_vectors(self, folder: Path, tokenizer: Tokenizer, progress: Progress) -> None:
+        """Write the pretrained vectors of the vocabulary, if there are any."""
         path = self.vectors.file()
         if path is None:
             return
-        tell("word vectors", 0, total=0)
+        progress("word vectors", 0, total=0)
         words = {token: i for i, token in enumerate(tokenizer.vocabulary)}
-        found = read_vectors(read_lines(path), path, words)
-        found.save(folder)
-        told = {"width": found.width, "found": len(found), "words": len(words)}
-        (folder / VECTORS).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        vectors = read_vectors(read_lines(path), path, words)
+        vectors.save(folder)
+        VectorCoverage(vectors.width, len(vectors), len(words)).save(folder)
 
 
-def check_kept(kept: int, read: int, split: str, held_out: float, file: str) -> None:
-    """Refuse a split that nothing falls to.
+def held_out_of_train(splits: Sequence[str], split: str) -> bool:
+    """Whether a split shares the file of train, since there is no valid split."""
+    return "valid" not in splits and split in ("train", "valid")
 
-    >>> check_kept(0, 5, "valid", 0.1, "a.tsv")
-    Traceback (most recent call last):
-    regard.errors.DataError: a.tsv: none of its 5 examples falls to valid when a share of 0.1 is kept apart for ...
-    """
+
+def check_split_size(kept: int, read: int, split: str, valid_share: float, file: str) -> None:
+    """Refuse an empty split."""
     if not kept:
         raise DataError(
-            f"{file}: none of its {read:,} examples falls to {split} when a share of {held_out} is kept apart for "
-            "validation; name a file for data.valid, change task.held_out, or give more examples"
+            f"{file}: none of its {read:,} examples falls to {split} when a share of {valid_share} is held out for "
+            "validation; name a file for data.valid, change data.valid_share, or give more examples"
         )
 
 
+def shard_columns(encoder: InputEncoder, labels: Labels, split: str) -> dict[str, ColumnKind]:
+    """The shard columns of a split; validation keeps the original inputs for samples."""
+    columns: dict[str, ColumnKind] = {COLUMN: encoder.column(), "label": len(labels.names)}
+    return columns | {TEXT: "text"} if split == "valid" else columns
+
+
 @dataclass(frozen=True)
-class TablePreparation:
-    """Rows of numbers with labels in; their scale, labels and shards out.
+class LabeledTablePreparation:
+    """Prepares labeled table rows: scaler, labels and shards."""
 
-    >>> TablePreparation(LabelledTable(train="a.csv")).identity()["task"]
-    {'held_out': 0.1}
-    """
+    data: LabeledTable
 
-    data: LabelledTable
-    task: ClassifyConfig = ClassifyConfig()
+    artifacts = (LABELS, SCALE_FILE)
 
     def identity(self) -> dict[str, Any]:
-        """The settings that what is prepared depends on."""
-        return {"data": plain(self.data), "task": {"held_out": self.task.held_out}}
+        """The settings that the prepared files depend on."""
+        return {"data": plain(self.data)}
 
-    def run(self, folder: Path, tell: Tell) -> Mapping[str, Mapping[str, int]]:
-        """Write everything into `folder`; the scale is that of the rows that are learnt from."""
-        tell("reading", 0, total=0)
-        labels = Labels.of(self.data.rows("train").labels, self.data.file("train"))
+    def load_encoder(self, run: Path) -> TableInput:
+        """The input encoder that preparation wrote."""
+        return TableInput(StandardScaler.load(run / SCALE_FILE))
+
+    def run(self, folder: Path, progress: Progress) -> Mapping[str, Mapping[str, int]]:
+        """Write everything into `folder`; the scaler is fitted to the training rows."""
+        progress("reading", 0, total=0)
+        labels = Labels.count(self.data.rows("train").labels, self.data.file("train"))
         rows = {split: self.rows(split) for split in ("train", "valid")}
-        scale = Scale.of(rows["train"].table)
-        matter, counts = Measures(scale), {}
+        scaler = StandardScaler.fit(rows["train"].table)
         for split, found in rows.items():
-            if found.table.names != scale.names:
+            if found.table.names != scaler.names:
                 raise DataError(
-                    f"{split} has the columns {', '.join(found.table.names)}, train has {', '.join(scale.names)}; "
+                    f"{split} has the columns {', '.join(found.table.names)}, train has {', '.join(scaler.names)}; "
                     "name those that both have in data.columns"
                 )
-            where = self.data.file(split if split in self.data.splits() else "train")
-            columns = {COLUMN: matter.vocabulary(), "label": len(labels.names)}
-            columns |= {TEXT: 256} if split == "valid" else {}
-            with ShardWriter(folder / split, columns, about=self.identity()) as writer:
-                writer.append(
-                    [
-                        (
-                            matter.packed(values),
-                            [labels.number(label, f"{where}, line {line}")],
-                            *((spelled(raw).encode(),) if split == "valid" else ()),
-                        )
-                        for values, raw, label, line in zip(
-                            scale.apply(found.table.values), found.table.values, found.labels, found.lines, strict=True
-                        )
-                    ]
-                )
-            counts[split] = {"read": len(found.labels)}
+            columns = shard_columns(TableInput(scaler), labels, split)
+            with ShardWriter(folder / split, columns, metadata=self.identity()) as writer:
+                writer.append(self._shard_rows(split, found, scaler, labels))
         labels.save(folder)
-        scale.save(folder / SCALE)
-        return counts
+        scaler.save(folder / SCALE_FILE)
+        return {split: {"read": len(found.labels)} for split, found in rows.items()}
 
-    def rows(self, split: str) -> LabelledRows:
-        """A split of the data; what has no valid split lends it a share of train, chosen by the rows themselves."""
-        if "valid" in self.data.splits() or split not in ("train", "valid"):
+    def _shard_rows(
+        self, split: str, rows: LabeledRows, scale: StandardScaler, labels: Labels
+    ) -> list[tuple[Any, ...]]:
+        where, values = self.file(split), rows.table.values
+        numbers = [labels.index(name, f"{where}, line {line}") for name, line in zip(rows.labels, rows.lines)]
+        columns = [scale.transform(values), [[number] for number in numbers]]
+        return list(zip(*columns, *([map(format_row, values)] if split == "valid" else []), strict=True))
+
+    def rows(self, split: str) -> LabeledRows:
+        """The rows of a split; without a valid split, a share of train is held out by a hash of the row."""
+        if not held_out_of_train(self.data.splits(), split):
             return self.data.rows(split)
-        whole = self.data.rows("train")
-        apart_ = [apart(spelled(values), self.task.held_out) for values in whole.table.values]
-        found = whole.only([kept == (split == "valid") for kept in apart_])
-        check_kept(len(found.labels), len(whole.labels), split, self.task.held_out, self.data.file("train"))
+        whole, share = self.data.rows("train"), self.data.valid_share
+        held_out = [is_held_out(format_row(values), share) for values in whole.table.values]
+        found = whole.select([one == (split == "valid") for one in held_out])
+        check_split_size(len(found.labels), len(whole.labels), split, share, self.data.file("train"))
         return found
 
+    def file(self, split: str) -> str:
+        """The file that a split is read from."""
+        return self.data.file("train" if held_out_of_train(self.data.splits(), split) else split)
 
-def spelled(values: Sequence[float] | np.ndarray) -> str:
-    """A row of numbers as it would be given.
+    def eval_set(self, encoder: InputEncoder, split: str, file: Path | None) -> EvalSet:
+        """A split of the recipe's data, or a file of the same kind, to score a model on."""
+        assert isinstance(encoder, TableInput)
+        data = self.data if file is None else self.data.scored_on(file)
+        preparation = LabeledTablePreparation(replace(data, columns=encoder.scaler.names))
+        split = split if file is None else "test"
+        rows = preparation.rows(split)
+        return EvalSet(preparation.file(split), list(map(format_row, rows.table.values)), rows.labels, rows.lines)
 
-    >>> spelled([5.0, 0.25])
+
+def format_row(values: Sequence[float] | np.ndarray) -> str:
+    """A row of numbers as a line of CSV.
+
+    >>> format_row([5.0, 0.25])
     '5,0.25'
     """
     return ",".join(f"{value:.10g}" for value in values)
-
-
-@dataclass(frozen=True)
-class ClassFeed:
-    """Batches of prepared examples, those of like length together. Keeps the Feed contract.
-
-    >>> import tempfile
-    >>> matter = Measures(Scale(("width",), (0.0,), (1.0,)))
-    >>> with tempfile.TemporaryDirectory() as home:
-    ...     with ShardWriter(Path(home, "train"), {"text": 1 << 32, "label": 2}) as writer:
-    ...         writer.append([(matter.packed([value]), [label]) for value, label in ((0.5, 1), (-0.5, 0))])
-    ...     shards = Shards.open(Path(home, "train"))
-    ...     batch, after = next(ClassFeed(shards, shards, matter).stream(None))
-    >>> sorted(zip(batch.source.data.flatten().tolist(), batch.target.tolist())), after
-    ([(-0.5, 0), (0.5, 1)], {'epoch': 1, 'pool': 0, 'batch': 0})
-    """
-
-    train: Shards
-    held_out: Shards
-    matter: Matter
-    tokens: int = 4096
-    seed: int = 1
-    world: World = World()
-    unknown: float = 0.0
-    """share of the words of training that are read as unknown; which ones depends on seed, epoch and row alone"""
-
-    def plan(self, shards: Shards) -> Batches:
-        """Which rows make a batch."""
-        return Batches((self.matter.lengths(shards),), self.tokens, self.seed)
-
-    def stream(self, position: Mapping[str, int] | None) -> Iterator[tuple[Batch, Mapping[str, int]]]:
-        at = Position(**(position or {}))
-        for rows, after in self.plan(self.train).stream(at):
-            mine = share(rows, self.world.rank, self.world.size)
-            yield self.batch(self.train, mine, at.epoch), asdict(after)
-            at = after
-
-    def valid(self) -> Iterator[Batch]:
-        for rows in self.plan(self.held_out).epoch(0):
-            yield self.batch(self.held_out, share(rows, self.world.rank, self.world.size))
-
-    def epoch(self) -> int:
-        return self.plan(self.train).count()
-
-    def batch(self, shards: Shards, rows: np.ndarray, epoch: int | None = None) -> Batch:
-        """Rows as a model reads them, in an epoch of training or as they are, and the number of each one's label."""
-        wanted_B = torch.from_numpy(shards.flat("label")[rows].astype(np.int64))
-        given: Sequence[Any] = self.matter.stored(shards, rows)
-        if self.unknown and epoch is not None:
-            given = self.matter.forgotten(given, self.seeds(rows, epoch), self.unknown)
-        return Batch(self.matter.tokens(given), wanted_B)
-
-    def seeds(self, rows: np.ndarray, epoch: int) -> np.ndarray:
-        """One number for each row in an epoch."""
-        names = (f"{self.seed} {epoch} {row}".encode() for row in rows.tolist())
-        return np.array([int.from_bytes(blake2b(name, digest_size=8).digest()) for name in names], np.uint64)
-
-    def given(self, rows: np.ndarray) -> tuple[list[str], list[int]]:
-        """What validation rows were before anything was cut, and their labels."""
-        texts = [ids.astype(np.uint8).tobytes().decode() for ids in self.held_out.take(rows, TEXT)]
-        return texts, self.held_out.flat("label")[rows].tolist()
-
-
-def started(table_VD: Tensor, vectors: WordVectors, scale: float) -> Tensor:
-    """A table of word vectors that starts from given ones.
-
-    >>> given = WordVectors(np.array([1]), np.array([[5.0, -5.0]], np.float32))
-    >>> started(torch.ones(2, 2), given, scale=2.0)[1]
-    tensor([ 2., -2.])
-    """
-    return torch.from_numpy(vectors.into(table_VD.numpy(), scale))

@@ -1,4 +1,4 @@
-"""Rolling evaluation: a forecast from one row after the other, as if each were today, beside what anybody could say."""
+"""Backtest: rolling forecasts from every row of a split, next to those of the baselines."""
 
 from __future__ import annotations
 
@@ -9,112 +9,92 @@ import numpy as np
 
 from regard.errors import DataError
 from regard.metrics import Score
-from regard.metrics.forecast import Beside, Rolling, Unit
+from regard.metrics.forecast import BaselineTable, ColumnStats, ForecastErrors
 from regard.models.forecaster import Forecaster
-from regard.objective import Tell
-from regard.tasks.forecast.baselines import Linear, naive, seasonal_naive
-from regard.tasks.forecast.predict import answers
-from regard.tasks.forecast.prepare import ForecastConfig, Gauge
-from regard.tasks.forecast.sources import Stretch, TimedSource
+from regard.progress import Progress
+from regard.tasks.forecast.baselines import LinearBaseline, naive, seasonal_naive
+from regard.tasks.forecast.config import ForecastConfig
+from regard.tasks.forecast.predict import predict_windows
+from regard.tasks.forecast.prepare import SeriesStats
+from regard.tasks.forecast.sources import SeriesSlice, SeriesSource
 from regard.tasks.forecast.windows import Windows
 
 LEVEL = 0.8
-"""the share of intervals that should hold what comes"""
+"""Nominal coverage of the intervals."""
 CHUNK = 256
-"""windows between two signs of life"""
+"""Windows between two progress reports."""
 
 
 @dataclass(frozen=True)
-class Track:
-    """The rows that are rolled over, in units of training and in their own.
-
-    >>> from regard.data.time_series import Wanted, parse_timeline
-    >>> rows = parse_timeline(["load", "1", "3", "2", "4"], "a.csv", Wanted())
-    >>> gauge = Gauge.of(Stretch(rows), season=1)
-    >>> track = Track(ForecastConfig(horizon=1, window=2), gauge, Stretch(rows), "a.csv")
-    >>> track.own(naive(track.windows, track.origins))[:, 0, 0].round(6).tolist()
-    [3.0, 2.0]
-    """
+class Backtest:
+    """The rows to backtest on, standardized and in the units of the series."""
 
     task: ForecastConfig
-    gauge: Gauge
-    stretch: Stretch
+    stats: SeriesStats
+    data: SeriesSlice
     name: str
     """for messages"""
 
     @cached_property
     def windows(self) -> Windows:
-        """What is read, and what is wanted."""
-        return Windows(self.task, *self.gauge.scaled(self.stretch), self.stretch.first)
+        """The standardized windows."""
+        return Windows(self.task, *self.stats.transform(self.data), self.data.first)
 
     @cached_property
     def origins(self) -> np.ndarray:
-        """The rows from which something is foretold."""
+        """The rows from which forecasts start."""
         found = self.windows.origins
         if not len(found):
             window, horizon = self.task.window, self.task.horizon
             raise DataError(
-                f"{self.name}: there are {len(self.stretch.rows):,} rows, and one window takes {window + horizon:,}: "
+                f"{self.name}: there are {len(self.data.rows):,} rows, and one window takes {window + horizon:,}: "
                 f"{window} of the past and {horizon} of the horizon"
             )
         return found
 
-    def own(self, said_NHC: np.ndarray) -> np.ndarray:
-        """(N, H, F) in the units of the series; a column that never changed in training is carried on."""
-        moving, scale = list(self.gauge.moving), self.gauge.values
-        found = np.repeat(self.stretch.rows.values[self.origins - 1][:, None], self.task.horizon, 1)
-        found[..., moving] = said_NHC * np.array(scale.deviation)[moving] + np.array(scale.mean)[moving]
+    def to_series_units(self, forecast_NHC: np.ndarray) -> np.ndarray:
+        """(N, H, F) forecasts in the units of the series; a constant column keeps its last value."""
+        found = np.repeat(self.data.rows.values[self.origins - 1][:, None], self.task.horizon, 1)
+        found[..., list(self.stats.varying)] = self.stats.inverse_transform(forecast_NHC)
         return found
 
-    def came(self) -> np.ndarray:
-        """(N, H, F): what came."""
-        return self.stretch.rows.values[self.origins[:, None] + np.arange(self.task.horizon)]
+    def actual(self) -> np.ndarray:
+        """(N, H, F): the actual values."""
+        return self.data.rows.values[self.origins[:, None] + np.arange(self.task.horizon)]
 
-    def said(self, model: Forecaster, tell: Tell) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(N, H, F) each: what a model expects, and the ends of its intervals."""
+    def forecasts(self, model: Forecaster, progress: Progress) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(N, H, F) each: the forecasts of a model, and the ends of its intervals."""
         found, total = [], len(self.origins)
         for start in range(0, total, CHUNK):
-            found.append(answers(model, self.windows, self.origins[start : start + CHUNK]))
-            tell("forecasting", min(start + CHUNK, total), total)
-        middle, doubt = (np.concatenate([part[i] for part in found]) for i in (0, 1))
-        half = model.reach(LEVEL).numpy().reshape(self.task.horizon, -1) * doubt
-        return self.own(middle), self.own(middle - half), self.own(middle + half)
+            found.append(predict_windows(model, self.windows, self.origins[start : start + CHUNK]))
+            progress("forecasting", min(start + CHUNK, total), total)
+        mean, scale = (np.concatenate([part[i] for part in found]) for i in (0, 1))
+        half = model.interval_half_width(LEVEL).numpy().reshape(self.task.horizon, -1) * scale
+        return self.to_series_units(mean), self.to_series_units(mean - half), self.to_series_units(mean + half)
+
+    def evaluate(
+        self, model: Forecaster, linear: LinearBaseline, progress: Progress
+    ) -> tuple[list[Score], BaselineTable]:
+        """The scores of a model, and a table of it and the baselines per column."""
+        stats, windows, origins = self.stats, self.windows, self.origins
+        scales = [d if i in stats.varying else 0.0 for i, d in enumerate(stats.target_scaler.scale)]
+        columns = tuple(map(ColumnStats, stats.names, scales, stats.seasonal_error))
+        errors = ForecastErrors(columns, self.actual(), stats.season)
+        mean, lower, upper = self.forecasts(model, progress)
+        forecasts = {
+            "model": mean,
+            "naive": self.to_series_units(naive(windows, origins)),
+            "seasonal": self.to_series_units(seasonal_naive(windows, origins, stats.season)),
+            "linear": self.to_series_units(linear.predict(windows, origins)),
+        }
+        metrics = {"MASE": errors.mase, "MAE": errors.mae, "RMSE": errors.rmse}
+        table = {name: {system: metric(f) for system, f in forecasts.items()} for name, metric in metrics.items()}
+        baselines = BaselineTable(stats.names, table, errors.coverage(lower, upper), LEVEL)
+        return errors.scores(mean, lower, upper, LEVEL), baselines
 
 
-def fitted(data: TimedSource, task: ForecastConfig, gauge: Gauge, tell: Tell) -> Linear:
-    """The linear model that stands beside a network: it learns from training, and is chosen on validation, as that is.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from regard.tasks.forecast.sources import Timed
-    >>> from regard.objective import silent
-    >>> task = ForecastConfig(horizon=1, window=2)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.csv").write_text("".join(f"{i % 5}\\n" for i in range(50)))
-    ...     data = Timed(train=f"{folder}/a.csv")
-    ...     linear = fitted(data, task, Gauge.of(data.stretch("train"), 5), silent)
-    >>> len(linear.lines)
-    1
-    """
-    tell("fitting a linear model", 0, total=0)
-    stretches = (data.stretch(split, task.window) for split in ("train", "valid"))
-    return Linear.fit(*(Windows(task, *gauge.scaled(stretch), stretch.first) for stretch in stretches))
-
-
-def scored(model: Forecaster, track: Track, linear: Linear, tell: Tell) -> tuple[list[Score], Beside]:
-    """The scores of a model, and its table beside the simple ones, a column a line; `linear` is that of `fitted`."""
-    gauge, windows, origins = track.gauge, track.windows, track.origins
-    deviations = [d if i in gauge.moving else 0.0 for i, d in enumerate(gauge.values.deviation)]
-    units = tuple(map(Unit, gauge.names, deviations, gauge.apart))
-    rolling = Rolling(units, track.came(), gauge.season)
-    middle, lower, upper = track.said(model, tell)
-    said = {
-        "model": middle,
-        "naive": track.own(naive(windows, origins)),
-        "seasonal": track.own(seasonal_naive(windows, origins, gauge.season)),
-        "linear": track.own(linear.predict(windows, origins)),
-    }
-    measures = {"MASE": rolling.mase, "MAE": rolling.mae, "RMSE": rolling.rmse}
-    found = {name: {who: measure(what) for who, what in said.items()} for name, measure in measures.items()}
-    beside = Beside(gauge.names, found, rolling.coverage(lower, upper), LEVEL)
-    return rolling.scores(middle, lower, upper, LEVEL), beside
+def fit_linear(data: SeriesSource, task: ForecastConfig, stats: SeriesStats, progress: Progress) -> LinearBaseline:
+    """The linear baseline of a recipe's data: fitted to training and chosen on validation, as the model is."""
+    progress("fitting a linear model", 0, total=0)
+    parts = (data.read_split(split, task.window) for split in ("train", "valid"))
+    return LinearBaseline.fit(*(Windows(task, *stats.transform(part), part.first) for part in parts))

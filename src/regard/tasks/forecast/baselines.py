@@ -1,8 +1,7 @@
-"""What anybody could say without a network: as it was, as it was a season ago, or by a straight line from the window.
+"""Forecasting baselines: last value, seasonal naive, and ridge regression on the window.
 
-The line is given every fair chance: it reads what the model reads, measured from the same row, and how strongly it is
-held back (ridge, Hoerl and Kennard 1970), and whether it reads its own column or all, is chosen on validation, a column
-at a time, by the error that is scored.
+The regression reads what the model reads, with the same centering. Its penalty (ridge, Hoerl and Kennard 1970), and
+whether it reads one column or all, are chosen on validation for each column, by the error that is scored.
 """
 
 from __future__ import annotations
@@ -14,139 +13,91 @@ import numpy as np
 
 from regard.tasks.forecast.windows import Windows
 
-STRENGTHS = (0.001, 0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
-"""How strongly weights are held back; what is read has a deviation of about 1."""
-WIDEST = 3000
-"""Numbers that a line of all columns reads at most: its equations are solved, not stepped to."""
+PENALTIES = (0.001, 0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
+"""Ridge penalties to choose from; inputs have a deviation of about 1."""
+MAX_INPUTS = 3000
+"""Inputs of the widest regression on all columns."""
 
 
 def naive(windows: Windows, origins: np.ndarray) -> np.ndarray:
-    """(N, H, C): as it was in the last row.
-
-    >>> from regard.tasks.forecast.prepare import ForecastConfig
-    >>> windows = Windows(ForecastConfig(horizon=2, window=1), np.array([[3.0], [5.0], [7.0]]), np.zeros((3, 0)))
-    >>> naive(windows, np.array([1])).tolist()
-    [[[3.0], [3.0]]]
-    """
+    """(N, H, C): the last value."""
     return np.repeat(windows.values[origins - 1][:, None], windows.task.horizon, 1)
 
 
 def seasonal_naive(windows: Windows, origins: np.ndarray, season: int) -> np.ndarray:
-    """(N, H, C): as it was a season ago; where nothing is that old, as it was in the last row.
-
-    >>> from regard.tasks.forecast.prepare import ForecastConfig
-    >>> values = np.array([[3.0], [5.0], [4.0], [6.0], [0.0]])
-    >>> windows = Windows(ForecastConfig(horizon=3, window=1), values, np.zeros((5, 0)))
-    >>> seasonal_naive(windows, np.array([4]), season=2).tolist()
-    [[[4.0], [6.0], [4.0]]]
-    """
-    places = origins[:, None] - season + np.arange(windows.task.horizon) % season
-    return np.where((places >= 0)[..., None], windows.values[places.clip(min=0)], naive(windows, origins))
+    """(N, H, C): the value one season ago; the last value where the series is too short."""
+    rows = origins[:, None] - season + np.arange(windows.task.horizon) % season
+    return np.where((rows >= 0)[..., None], windows.values[rows.clip(min=0)], naive(windows, origins))
 
 
 @dataclass(frozen=True)
-class Line:
-    """One column, foretold by a linear model.
-
-    >>> Line(np.array([0]), np.array([[2.0], [1.0]]), 1.0).weights.shape
-    (2, 1)
-    """
+class ColumnRegression:
+    """Linear regression of one column."""
 
     reads: np.ndarray
-    """which columns it reads"""
+    """the columns it reads"""
     weights: np.ndarray
-    """(inputs + 1, H); the last row is what is added"""
-    strength: float
-    """how strongly weights were held back"""
+    """(inputs + 1, H); the last row is the intercept"""
+    penalty: float
+
+    def predict(self, windows: Windows, origins: np.ndarray, column: int) -> np.ndarray:
+        """(N, H) forecasts of one column."""
+        return inputs(windows, origins, self.reads) @ self.weights + centers(windows, origins)[..., column]
 
 
 @dataclass(frozen=True)
-class Linear:
-    """Ridge regression from the window to the horizon, a column at a time.
+class LinearBaseline:
+    """Ridge regression from the window to the horizon, one per column."""
 
-    >>> from regard.tasks.forecast.prepare import ForecastConfig
-    >>> task = ForecastConfig(horizon=2, window=4)
-    >>> wave = np.sin(np.arange(200.0) / 3)[:, None]
-    >>> train, valid = (Windows(task, part, np.zeros((len(part), 0))) for part in (wave[:150], wave[150:]))
-    >>> found = Linear.fit(train, valid).predict(valid, valid.origins)
-    >>> float(abs(found - valid.values[valid.origins[:, None] + np.arange(2)]).max()) < 0.01
-    True
-    """
-
-    lines: tuple[Line, ...]
+    columns: tuple[ColumnRegression, ...]
 
     @classmethod
-    def fit(cls, train: Windows, valid: Windows) -> Linear:
-        """The best of all lines on validation, whose weights have seen training only."""
-        columns = train.values.shape[1]
-        best: list[tuple[float, Line]] = []
-        everything = np.arange(columns)
-        wide = inputs(train, train.origins[:1], everything).shape[1]
-        together = _solved(train, everything) if columns > 1 and wide <= WIDEST else {}
-        for column in range(columns):
-            tried = []
+    def fit(cls, train: Windows, valid: Windows) -> LinearBaseline:
+        """The regressions with the lowest validation error, fitted to training."""
+        count = train.values.shape[1]
+        best: list[ColumnRegression] = []
+        everything = np.arange(count)
+        width = inputs(train, train.origins[:1], everything).shape[1]
+        joint = _solve(train, everything) if count > 1 and width <= MAX_INPUTS else {}
+        for column in range(count):
             own = np.array([column])
-            for strength, weights in _solved(train, own, own).items():
-                tried.append(Line(own, weights, strength))
-            for strength, weights in together.items():
-                tried.append(Line(everything, _of_column(weights, column, columns), strength))
-            wanted = ahead(valid, valid.origins)[..., column]
-            errors = [float(np.abs(_said(line, valid, valid.origins, column) - wanted).mean()) for line in tried]
-            at = int(np.argmin(errors))
-            best.append((errors[at], tried[at]))
-        return cls(tuple(line for _, line in best))
+            candidates = [ColumnRegression(own, weights, p) for p, weights in _solve(train, own).items()]
+            for penalty, weights in joint.items():
+                weights = weights.reshape(len(weights), -1, count)[..., column]
+                candidates.append(ColumnRegression(everything, weights, penalty))
+            actual = targets(valid, valid.origins)[..., column]
+            errors = [float(np.abs(c.predict(valid, valid.origins, column) - actual).mean()) for c in candidates]
+            best.append(candidates[int(np.argmin(errors))])
+        return cls(tuple(best))
 
     def predict(self, windows: Windows, origins: np.ndarray) -> np.ndarray:
-        """(N, H, C) what the lines say from some rows on."""
-        return np.stack([_said(line, windows, origins, column) for column, line in enumerate(self.lines)], 2)
+        """(N, H, C) forecasts from origin rows."""
+        return np.stack([c.predict(windows, origins, column) for column, c in enumerate(self.columns)], 2)
 
 
-def ahead(windows: Windows, origins: np.ndarray) -> np.ndarray:
-    """(N, H, C): what came.
-
-    >>> from regard.tasks.forecast.prepare import ForecastConfig
-    >>> windows = Windows(ForecastConfig(horizon=2, window=1), np.array([[3.0], [5.0], [7.0]]), np.zeros((3, 0)))
-    >>> ahead(windows, np.array([1])).tolist()
-    [[[5.0], [7.0]]]
-    """
+def targets(windows: Windows, origins: np.ndarray) -> np.ndarray:
+    """(N, H, C): the actual values from origin rows on."""
     return windows.values[origins[:, None] + np.arange(windows.task.horizon)]
 
 
 def ridge(squares: np.ndarray, products: np.ndarray) -> dict[float, np.ndarray]:
-    """The weights for each strength, from X^T X and X^T Y; the last column of X is the 1 that is not held back.
-
-    >>> x = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]])
-    >>> ridge(x.T @ x, x.T @ (3 * x[:, :1] + 5))[0.001].round(2).tolist()
-    [[3.0], [5.0]]
-    """
-    held = np.eye(len(squares))
-    held[-1, -1] = 0.0
-    return {strength: np.linalg.solve(squares + strength * held, products) for strength in STRENGTHS}
+    """Ridge solutions for each penalty from X^T X and X^T Y; the last column of X is 1 and has no penalty."""
+    penalized = np.eye(len(squares))
+    penalized[-1, -1] = 0.0
+    return {penalty: np.linalg.solve(squares + penalty * penalized, products) for penalty in PENALTIES}
 
 
-def levels(windows: Windows, origins: np.ndarray) -> np.ndarray:
-    """(N, 1, C): what windows are measured from.
-
-    >>> from regard.tasks.forecast.prepare import ForecastConfig
-    >>> windows = Windows(ForecastConfig(horizon=1, window=2), np.array([[3.0], [5.0], [7.0]]), np.zeros((3, 0)))
-    >>> levels(windows, np.array([2])).tolist()
-    [[[5.0]]]
-    """
-    return windows.level(_past(windows, origins))
+def centers(windows: Windows, origins: np.ndarray) -> np.ndarray:
+    """(N, 1, C): the centers of windows."""
+    return windows.center(_past(windows, origins))
 
 
 def inputs(windows: Windows, origins: np.ndarray, reads: Sequence[int] | np.ndarray) -> np.ndarray:
-    """(N, inputs + 1): the window of some columns, all that is known, and a 1.
-
-    >>> from regard.tasks.forecast.prepare import ForecastConfig
-    >>> windows = Windows(ForecastConfig(horizon=1, window=2), np.array([[3.0], [5.0], [7.0]]), np.zeros((3, 0)))
-    >>> inputs(windows, np.array([2]), [0]).tolist()
-    [[-2.0, 0.0, 1.0]]
-    """
+    """(N, inputs + 1): the centered window of some columns, all covariates, and a 1."""
     past = _past(windows, origins)
-    past = (past - windows.level(past))[..., reads]
-    known = windows.known[origins[:, None] + np.arange(-windows.task.window, windows.task.horizon)]
-    parts = [part.reshape(len(origins), -1) for part in (past, known)]
+    past = (past - windows.center(past))[..., reads]
+    covariates = windows.covariates[origins[:, None] + np.arange(-windows.task.window, windows.task.horizon)]
+    parts = [part.reshape(len(origins), -1) for part in (past, covariates)]
     return np.concatenate([*parts, np.ones((len(origins), 1))], 1, dtype=np.float64)
 
 
@@ -154,18 +105,8 @@ def _past(windows: Windows, origins: np.ndarray) -> np.ndarray:
     return windows.values[origins[:, None] + np.arange(-windows.task.window, 0)]
 
 
-def _solved(windows: Windows, reads: np.ndarray, said: np.ndarray | None = None) -> dict[float, np.ndarray]:
-    """The weights (inputs + 1, H x columns) for each strength, from the normal equations."""
-    x = inputs(windows, windows.origins, reads)
-    y = ahead(windows, windows.origins) - levels(windows, windows.origins)
-    y = y[..., reads if said is None else said].reshape(len(x), -1)
-    return ridge(x.T @ x, x.T @ y)
-
-
-def _of_column(weights: np.ndarray, column: int, columns: int) -> np.ndarray:
-    return weights.reshape(len(weights), -1, columns)[..., column]
-
-
-def _said(line: Line, windows: Windows, origins: np.ndarray, column: int) -> np.ndarray:
-    """(N, H) of one column."""
-    return inputs(windows, origins, line.reads) @ line.weights + levels(windows, origins)[..., column]
+def _solve(windows: Windows, columns: np.ndarray) -> dict[float, np.ndarray]:
+    """The weights (inputs + 1, H x columns) for each penalty, from the normal equations."""
+    x = inputs(windows, windows.origins, columns)
+    y = targets(windows, windows.origins) - centers(windows, windows.origins)
+    return ridge(x.T @ x, x.T @ y[..., columns].reshape(len(x), -1))

@@ -1,7 +1,7 @@
-"""Where a forecaster starts: as the best straight line, so that the network learns only what a line cannot tell.
+"""Initialization of a forecaster at the ridge regression solution, so that the network learns only the residual.
 
-What stands beside the network is linear in the weights of the head, so its best start is solved for, not stepped to.
-How strongly weights are held back is chosen on validation. The network starts hushed.
+The skip connection is linear in the weights of the head, so its best start is solved for. The ridge penalty is chosen
+on validation. The network branch starts scaled by 0.1.
 """
 
 from __future__ import annotations
@@ -16,54 +16,39 @@ from regard.models.forecaster import Forecaster
 from regard.tasks.forecast.baselines import ridge
 from regard.tasks.forecast.windows import Windows
 
-WIDEST = 4096
-"""Numbers that a line is solved for at most; a wider one starts as everything else does."""
-MOST = 100_000
-"""Windows that it is solved from at most, spread evenly."""
+MAX_INPUTS = 4096
+"""Inputs of the widest linear model that is solved for; a wider one keeps its random weights."""
+MAX_WINDOWS = 100_000
+"""Windows that it is fitted to at most, evenly spaced."""
 CHUNK = 4096
 
 
 @torch.no_grad()
-def straighten(model: Forecaster, train: Windows, valid: Windows) -> None:
-    """Set the head of a fresh forecaster to the best line, and its doubts to what that line is off by.
-
-    >>> from regard.models.mlp import MLPConfig
-    >>> from regard.models.forecaster import Shape
-    >>> from regard.sequence import last
-    >>> from regard.spaces import Values
-    >>> from regard.tasks.forecast.prepare import ForecastConfig
-    >>> task, shape = ForecastConfig(horizon=2, window=4), Shape(rows=4, columns=1, patch=4, answers=2, straight=1)
-    >>> model = Forecaster(MLPConfig(width=8).build_encoder(Values(4)), last, task.space(2), shape).eval()
-    >>> wave = np.sin(np.arange(200.0) / 3)[:, None]
-    >>> train, valid = (Windows(task, part, np.zeros((len(part), 0))) for part in (wave[:150], wave[150:]))
-    >>> straighten(model, train, valid)
-    >>> batch = valid.batch(np.arange(len(valid)))
-    >>> bool((task.parts(model.readout(model(batch.source)))[0] - batch.target).abs().mean() < 0.1)
-    True
-    """
-    width = model.straight
-    if not model.shape.straight or width > WIDEST or not len(train) or not len(valid):
+def init_from_ridge(model: Forecaster, train: Windows, valid: Windows) -> None:
+    """Set the head of a fresh forecaster to the ridge solution, and its scales to that solution's errors."""
+    width, outputs = model.linear_width, model.shape.outputs
+    if not model.shape.linear_columns or width > MAX_INPUTS or not len(train) or not len(valid):
         return
-    gram, reached = torch.zeros(width + 1, width + 1).double(), torch.zeros(width + 1, model.shape.answers).double()
-    for x_BN, y_BA in _rows(model, train):
-        gram += x_BN.T @ x_BN
-        reached += x_BN.T @ y_BA
-    lines = [torch.from_numpy(line) for line in ridge(gram.numpy(), reached.numpy()).values()]
-    off = torch.zeros(len(lines), model.shape.answers).double()
+    squares, products = torch.zeros(width + 1, width + 1).double(), torch.zeros(width + 1, outputs).double()
+    for x_BN, y_BA in _regression_rows(model, train):
+        squares += x_BN.T @ x_BN
+        products += x_BN.T @ y_BA
+    solutions = [torch.from_numpy(weights) for weights in ridge(squares.numpy(), products.numpy()).values()]
+    errors = torch.zeros(len(solutions), outputs).double()
     count = 0
-    for x_BN, y_BA in _rows(model, valid):
-        off += torch.stack([(y_BA - x_BN @ line).abs().sum(0) for line in lines])
+    for x_BN, y_BA in _regression_rows(model, valid):
+        errors += torch.stack([(y_BA - x_BN @ weights).abs().sum(0) for weights in solutions])
         count += len(x_BN)
-    best = int(off.sum(1).argmin())
-    model.begin(lines[best].float(), (off[best] / count).float())
+    best = int(errors.sum(1).argmin())
+    model.init_linear(solutions[best].float(), (errors[best] / count).float())
 
 
-def _rows(model: Forecaster, windows: Windows) -> Iterator[tuple[Tensor, Tensor]]:
-    """What the line reads and a 1, and what is wanted, of windows that are spread evenly."""
-    there = len(windows)
-    numbers = np.arange(there) if there <= MOST else np.linspace(0, there - 1, MOST).astype(np.int64)
+def _regression_rows(model: Forecaster, windows: Windows) -> Iterator[tuple[Tensor, Tensor]]:
+    """Inputs of the skip connection with a constant 1, and targets, of evenly spaced windows."""
+    total = len(windows)
+    numbers = np.arange(total) if total <= MAX_WINDOWS else np.linspace(0, total - 1, MAX_WINDOWS).astype(np.int64)
     for start in range(0, len(numbers), CHUNK):
         batch = windows.batch(numbers[start : start + CHUNK])
-        x_BN = model.line(batch.source).double()
+        x_BN = model.linear_features(batch.source).double()
         assert isinstance(batch.target, Tensor)
         yield torch.cat([x_BN, torch.ones(len(x_BN), 1).double()], 1), batch.target.double()

@@ -1,4 +1,4 @@
-"""Forecasts: what is asked of a series, and how it is made ready. What scales it has seen training and nothing else."""
+"""Preparation of a time series: its statistics in training, and the standardized values of train and valid."""
 
 from __future__ import annotations
 
@@ -6,201 +6,140 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from regard import config
 from regard.data import ShardWriter
-from regard.data.series import Table
-from regard.data.timestamps import Clock
+from regard.data.scaling import StandardScaler
+from regard.data.tables import NumericTable
 from regard.errors import ConfigError, DataError, ModelError
-from regard.models.forecaster import Shape
-from regard.objective import Tell
-from regard.spaces import Gaussian, Laplace, Medians, Values
-from regard.tasks.forecast.sources import Stretch, TimedSource
-from regard.tasks.generate.numbers import Scale
+from regard.models.forecaster import ForecasterShape
+from regard.progress import Progress
+from regard.tasks.forecast.config import ForecastConfig
+from regard.tasks.forecast.sources import SeriesSlice, SeriesSource
+from regard.tasks.forecast.timestamps import TimeIndex
 
 FILE = "series.json"
 COLUMN = "numbers"
-HEADS: dict[str, type[Values]] = {"point": Medians, "gaussian": Gaussian, "laplace": Laplace}
+"""Shard column of the standardized values."""
 
 
 @dataclass(frozen=True)
-class ForecastConfig:
-    """What is asked of a series: so much of it in, so much of it out.
+class SeriesStats:
+    """Statistics of the training series that a model needs later."""
 
-    >>> ForecastConfig(horizon=0)
-    Traceback (most recent call last):
-    regard.errors.ConfigError: horizon = 0 must be at least 1
-    """
-
-    kind: Literal["forecast"] = "forecast"
-    """the past of a series in, what comes next out"""
-    horizon: int = 24
-    """rows that are foretold at once; longer forecasts go on from their own"""
-    window: int = 96
-    """rows of the past that are read; 1: one to many; 0: nothing but what is known, as in a table"""
-    patch: int | None = None
-    """rows that are read at one place (Nie et al. 2023); not set: 1, and for an mlp all, as it sees one place alone"""
-    head: Literal["point", "gaussian", "laplace"] = "gaussian"
-    """what is said of each number: its median; mean and deviation; median and scale, for series with stray values"""
-    around: Literal["last", "mean", "nothing"] = "last"
-    """what the numbers of a window are measured from: its last row, its mean, or nothing"""
-    unit: Literal["series", "window"] = "series"
-    """what they are counted in: deviations of all of training, or of the window itself (Kim et al. 2022), for a series
-    that is livelier at some times than at others"""
-    columns: Literal["together", "apart"] = "together"
-    """whether all columns are read and foretold at once, or one at a time by the same weights"""
-    line: Literal["beside", "each", "none"] = "beside"
-    """a linear model of the window beside the network (Lai et al. 2018); one more for each column that is read apart;
-    or the network alone"""
-    pool: Literal["last", "mean"] = "last"
-    """what of the encoder's states is used: the last one, or their mean"""
-    season: int | None = None
-    """rows after which the series comes round again, for seasonal naive and MASE; not set: a day of hours, a week of
-    days, a year of months"""
-
-    def __post_init__(self) -> None:
-        for name, least in (("horizon", 1), ("window", 0), ("patch", 1), ("season", 1)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ConfigError(f"{name} = {value} must be at least {least}")
-        if self.window == 0 and self.around != "nothing":
-            raise ConfigError(f'window = 0 has no row to be measured from; use around = "nothing", not "{self.around}"')
-        if self.window < 2 and self.unit == "window":
-            raise ConfigError(f'window = {self.window} has no deviation to count in; use unit = "series"')
-
-    def space(self, answers: int) -> Values:
-        """What is said, of so many numbers."""
-        return HEADS[self.head](answers)
-
-    def parts(self, out_NC: Tensor) -> tuple[Tensor, Tensor]:
-        """The middle of each answer and its doubt; a point has none of its own, so it is 1 everywhere."""
-        if self.head == "point":
-            return out_NC, torch.ones_like(out_NC)
-        middle_NF, log_NF = Gaussian.parts(out_NC)
-        return middle_NF, log_NF.exp()
-
-
-@dataclass(frozen=True)
-class Gauge:
-    """What a model must know for ever about the series it was trained on.
-
-    >>> from regard.data.time_series import Wanted, parse_timeline
-    >>> rows = parse_timeline(["load,still", "1,7", "3,7", "2,7"], "a.csv", Wanted())
-    >>> found = Gauge.of(Stretch(rows), season=1)
-    >>> found.names, found.moving, found.apart
-    (('load', 'still'), (0,), (1.5, 0.0))
-    """
-
-    values: Scale
-    """of the columns that are foretold"""
-    known: Scale
-    """of the columns whose future is known"""
-    moving: tuple[int, ...]
-    """the columns that changed in training; one that never did is carried on as it is"""
-    clock: Clock
+    target_scaler: StandardScaler
+    covariate_scaler: StandardScaler
+    varying: tuple[int, ...]
+    """the columns that vary in training; a constant column is forecast by its last value"""
+    index: TimeIndex
     season: int
-    apart: tuple[float, ...]
-    """how far a row of training is from the one a season before, on average: the unit of MASE"""
+    seasonal_error: tuple[float, ...]
+    """mean absolute error of the seasonal naive forecast in training: the denominator of MASE"""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that are foretold."""
-        return self.values.names
+        """The columns to forecast."""
+        return self.target_scaler.names
 
     @classmethod
-    def of(cls, stretch: Stretch, season: int | None) -> Gauge:
-        """What training has seen, and nothing later."""
-        rows = stretch.rows
-        season = season or rows.clock.step.season
+    def fit(cls, train: SeriesSlice, season: int | None) -> SeriesStats:
+        """The statistics of the training rows."""
+        rows = train.rows
+        season = season or rows.index.frequency.season
         if len(rows) <= season:
             raise DataError(
-                f"there are {len(rows):,} rows to learn from, not one season of {season}; set task.season, or give more"
+                f"there are {len(rows):,} training rows, less than one season of {season}; set task.season, or give "
+                "more rows"
             )
-        moving = np.flatnonzero(rows.values.max(0) > rows.values.min(0))
-        if not len(moving):
+        varying = np.flatnonzero(rows.values.max(0) > rows.values.min(0))
+        if not len(varying):
             raise DataError(
-                f"no column ever changes in training ({', '.join(rows.names)}); there is nothing to foretell"
+                f"every column is constant in training ({', '.join(rows.names)}); there is nothing to forecast"
             )
-        apart = np.abs(rows.values[season:] - rows.values[:-season]).mean(0)
-        known = Scale.of(Table(rows.known_names, rows.known))
-        values = Scale.of(Table(rows.names, rows.values))
-        return cls(values, known, tuple(moving.tolist()), rows.clock, season, tuple(apart.tolist()))
+        error = np.abs(rows.values[season:] - rows.values[:-season]).mean(0)
+        covariates = StandardScaler.fit(NumericTable(rows.covariate_names, rows.covariates))
+        targets = StandardScaler.fit(NumericTable(rows.names, rows.values))
+        return cls(targets, covariates, tuple(varying.tolist()), rows.index, season, tuple(error.tolist()))
 
-    def mase(self, off: Sequence[float]) -> float:
-        """The mean MASE of columns that move, from their MAE in deviations; MAE where a series repeats exactly."""
-        units = [(self.values.deviation[i], self.apart[i]) for i in self.moving]
-        found = [error * deviation / apart for error, (deviation, apart) in zip(off, units, strict=True) if apart]
-        return sum(found or off) / len(found or off)
+    def mase(self, mae: Sequence[float]) -> float:
+        """Mean MASE of the varying columns from their standardized MAE; MAE if every column repeats exactly."""
+        units = [(self.target_scaler.scale[i], self.seasonal_error[i]) for i in self.varying]
+        found = [error * scale / naive for error, (scale, naive) in zip(mae, units, strict=True) if naive]
+        return sum(found or mae) / len(found or mae)
 
-    def shape(self, task: ForecastConfig, patch: int) -> Shape:
-        """What a model reads and says."""
-        columns, known = len(self.moving), len(self.known.names)
-        apart = columns if task.columns == "apart" else 1
-        shown = columns // apart
-        rows = task.window + (task.horizon if known else 0)
-        straight = shown + known if task.line != "none" else 0
-        owned = apart if task.line == "each" and apart > 1 else 0
-        inputs = shown + known + bool(known)
-        return Shape(rows, inputs, patch, task.horizon * shown, apart, straight, owned)
+    def shape(self, task: ForecastConfig, patch: int) -> ForecasterShape:
+        """Input and output sizes of the model."""
+        columns, covariates = len(self.varying), len(self.covariate_scaler.names)
+        channels = columns if task.channels == "independent" else 1
+        together = columns // channels
+        rows = task.window + (task.horizon if covariates else 0)
+        linear = together + covariates if task.linear_skip != "none" else 0
+        per_column = channels if task.linear_skip == "per-column" and channels > 1 else 0
+        inputs = together + covariates + bool(covariates)
+        return ForecasterShape(rows, inputs, patch, task.horizon * together, channels, linear, per_column)
 
-    def scaled(self, stretch: Stretch) -> tuple[np.ndarray, np.ndarray]:
-        """The columns that move, and what is known, in units of training; other columns than training's are told."""
-        rows = stretch.rows
-        for ours, theirs, what in ((self.names, rows.names, "columns"), (self.known.names, rows.known_names, "known")):
+    def transform(self, part: SeriesSlice) -> tuple[np.ndarray, np.ndarray]:
+        """Standardized varying columns and covariates; refuses other columns or another frequency than training's."""
+        rows = part.rows
+        for ours, theirs, setting in (
+            (self.names, rows.names, "columns"),
+            (self.covariate_scaler.names, rows.covariate_names, "future_covariates"),
+        ):
             if ours != theirs:
                 here, there = (", ".join(names) or "none" for names in (theirs, ours))
                 raise DataError(
-                    f"the series has the columns {here}, training had {there}; name those that both have in data.{what}"
+                    f"the series has the columns {here}, training had {there}; name those that both have in "
+                    f"data.{setting}"
                 )
-        if not rows.clock.step.like(self.clock.step):
-            raise DataError(f"rows are {rows.clock.step} apart, in training they were {self.clock.step}")
-        return self.values.apply(rows.values)[:, self.moving], self.known.apply(rows.known)
+        if not rows.index.frequency.matches(self.index.frequency):
+            raise DataError(f"rows are {rows.index.frequency} apart, in training they were {self.index.frequency}")
+        values = self.target_scaler.transform(rows.values)[:, self.varying]
+        return values, self.covariate_scaler.transform(rows.covariates)
+
+    def inverse_transform(self, values: np.ndarray) -> np.ndarray:
+        """Standardized values of the varying columns in the units of the series."""
+        columns, scaler = list(self.varying), self.target_scaler
+        found: np.ndarray = values * np.array(scaler.scale)[columns] + np.array(scaler.mean)[columns]
+        return found
 
     def save(self, path: Path) -> None:
         """Write a JSON file."""
         path.write_text(json.dumps(config.plain(self), indent=1) + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, path: Path) -> Gauge:
-        """What `save` wrote."""
+    def load(cls, path: Path) -> SeriesStats:
+        """Read the file that `save` wrote."""
         try:
             return config.parse(cls, json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, ConfigError):
-            raise ModelError(f"{path} cannot be read: expected what preparation knows of the series") from None
+            raise ModelError(f"{path} cannot be read: expected the statistics of a series") from None
 
 
 @dataclass(frozen=True)
-class TimedPreparation:
-    """A series in; its gauge, and the scaled numbers of training and validation, out.
+class ForecastPreparation:
+    """Prepares a time series: statistics and standardized values."""
 
-    >>> from regard.tasks.forecast.sources import Timed
-    >>> TimedPreparation(Timed(train="load.csv"), ForecastConfig(window=7)).identity()["window"]
-    7
-    """
-
-    data: TimedSource
+    data: SeriesSource
     task: ForecastConfig
 
     def identity(self) -> dict[str, Any]:
-        """The settings that what is prepared depends on."""
+        """The settings that the prepared files depend on."""
         return {"data": config.plain(self.data), "window": self.task.window, "season": self.task.season}
 
-    def run(self, folder: Path, tell: Tell) -> Mapping[str, Mapping[str, int]]:
-        """Write series.json, and the numbers of train and valid, into `folder`; how many rows each has."""
-        counts, gauge = {}, None
+    def run(self, folder: Path, progress: Progress) -> Mapping[str, Mapping[str, int]]:
+        """Write series.json and the values of train and valid into `folder`; the number of rows of each."""
+        counts, stats = {}, None
         for split in ("train", "valid"):
-            tell(f"reading {split}", 0, total=0)
-            stretch = self.data.stretch(split, self.task.window)
-            gauge = gauge or Gauge.of(stretch, self.task.season)
-            both = np.concatenate([part[: len(stretch.rows)] for part in gauge.scaled(stretch)], 1)
-            with ShardWriter(folder / split, {COLUMN: 1 << 32}) as writer:
-                writer.append([(both.astype("<f4").reshape(-1).view("<u4").tolist(),)])
-            counts[split] = {"rows": stretch.asked, "past": stretch.first, "carried": stretch.filled}
-        assert gauge is not None
-        gauge.save(folder / FILE)
+            progress(f"reading {split}", 0, total=0)
+            part = self.data.read_split(split, self.task.window)
+            stats = stats or SeriesStats.fit(part, self.task.season)
+            both = np.concatenate([values[: len(part.rows)] for values in stats.transform(part)], 1)
+            with ShardWriter(folder / split, {COLUMN: "float32"}) as writer:
+                writer.append([(both.reshape(-1),)])
+            counts[split] = {"rows": len(part), "context": part.first, "filled": part.filled_cells}
+        assert stats is not None
+        stats.save(folder / FILE)
         return counts

@@ -1,8 +1,7 @@
-"""The job of forecasting: its recipe, how it is tried while it trains, and the model that is used."""
+"""Forecasting: the recipe, validation during training, and the trained model."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,175 +9,148 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from regard.data.time_series import Timeline, Wanted, parse_timeline
-from regard.distributed import World
+from regard.distributed import ProcessGroup
 from regard.errors import ConfigError
 from regard.look import Saliency
-from regard.look.forecasts import ForecastView, Panel
-from regard.look.saliency import by_numbers
-from regard.models import ReaderConfig
+from regard.look.saliency import feature_saliency
+from regard.models import EncoderOnlyConfig
 from regard.models.forecaster import Forecaster
-from regard.models.pooling import pool_of
-from regard.objective import Objective, Tell, Whole
+from regard.models.pooling import make_pooling
+from regard.objective import Objective, PerSequence
+from regard.progress import Progress
 from regard.sequence import Tokens
 from regard.spaces import Values
-from regard.tasks.base import Asked, Evaluation, Fetching, Model, Recipe, Starter, filled
-from regard.tasks.forecast.backtest import Track, fitted, scored
-from regard.tasks.forecast.linear_init import straighten
-from regard.tasks.forecast.predict import Forecast, Foreteller
-from regard.tasks.forecast.prepare import FILE, ForecastConfig, Gauge, TimedPreparation
-from regard.tasks.forecast.sources import Stretch, Timed, Weather, read_timeline
-from regard.tasks.forecast.windows import WindowFeed, Windows
+from regard.tasks.base import EvalRequest, Evaluation, Model, Recipe, RecipeTemplate, read_counts, with_weights
+from regard.tasks.forecast import stats
+from regard.tasks.forecast.backtest import Backtest, fit_linear
+from regard.tasks.forecast.config import ForecastConfig
+from regard.tasks.forecast.linear_init import init_from_ridge
+from regard.tasks.forecast.loader import WindowLoader
+from regard.tasks.forecast.plot import ForecastView, Panel
+from regard.tasks.forecast.predict import Forecast, ForecastPredictor
+from regard.tasks.forecast.prepare import FILE, ForecastPreparation, SeriesStats
+from regard.tasks.forecast.sources import CsvSeries, SeriesSlice, WeatherSeries, read_series
+from regard.tasks.forecast.time_series import ColumnSpec, TimeSeries, parse_time_series
+from regard.tasks.forecast.windows import Windows
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
-from regard.train.schedule import Cosine
+from regard.train.schedule import CosineDecay
 
-DataConfig = Timed | Weather
-SHOWN = 3
-"""horizons of the past that a picture shows"""
+DataConfig = CsvSeries | WeatherSeries
+SHOWN_HORIZONS = 3
+"""Length of the past in a picture, in horizons."""
 
 
 @dataclass(frozen=True)
 class ForecastRecipe(Recipe):
-    """Everything that decides how a forecaster learns.
-
-    >>> ForecastRecipe.kind()
-    'forecast'
-    """
+    """Recipe of a forecaster."""
 
     verb: ClassVar[str] = "forecast"
     metrics: ClassVar[tuple[str, ...]] = ("loss", "mae", "mase")
     scores: ClassVar[tuple[str, ...]] = ("mase", "mae", "rmse", "coverage")
-    kept: ClassVar[tuple[str, ...]] = (FILE,)
+    artifacts: ClassVar[tuple[str, ...]] = (FILE,)
 
     data: DataConfig
-    """where the series comes from"""
-    model: ReaderConfig
-    """what reads the past"""
+    """source of the series"""
+    model: EncoderOnlyConfig
+    """the encoder"""
     task: ForecastConfig = ForecastConfig()
-    """what is asked"""
-    train: TrainConfig = TrainConfig(smoothing=0.0, select="mase", schedule=Cosine(lr=1e-3, warmup=100))
-    """how it learns"""
+    """horizon, window, normalization, output distribution"""
+    train: TrainConfig = TrainConfig(label_smoothing=0.0, best_metric="mase", schedule=CosineDecay(lr=1e-3, warmup=100))
+    """training"""
     seed: int = 1
-    """another seed, another run"""
+    """random seed"""
 
     def __post_init__(self) -> None:
-        rows, patch, reach = self.rows, self.patch, self.model.reach
+        rows, patch, limit = self.rows, self.patch, self.model.position_limit
         if not rows:
-            raise ConfigError("task.window = 0 reads nothing but what is known; name columns in data.known")
-        if rows % patch:
-            raise ConfigError(f"task.patch = {patch} does not divide the {rows} rows that are read{self.why()}")
-        if self.model.scope == "itself" and patch != rows:
             raise ConfigError(
-                f"task.patch = {patch}: an mlp sees one place alone, and would know nothing of the other "
+                "task.window = 0 reads nothing but future covariates; name columns in data.future_covariates"
+            )
+        if rows % patch:
+            horizon = f" (window {self.task.window} + horizon {self.task.horizon})" if self.has_covariates else ""
+            raise ConfigError(f"task.patch = {patch} does not divide the {rows} rows that are read{horizon}")
+        if self.model.receptive_field == "position" and patch != rows:
+            raise ConfigError(
+                f"task.patch = {patch}: an mlp reads each position alone, and would see nothing of the other "
                 f"{rows - patch} rows; leave it out"
             )
-        if reach is not None and reach < rows // patch:
+        if limit is not None and limit < rows // patch:
             raise ConfigError(
-                f"{rows // patch} places are read, and model.longest = {reach} has learned positions for fewer; make "
-                "them equal, or raise task.patch"
+                f"{rows // patch} positions are read, and model.max_positions = {limit} has learned positions for "
+                "fewer; make them equal, or raise task.patch"
             )
         self.check()
 
-    def why(self) -> str:
-        """Where the number of rows that are read comes from, if the horizon is among them."""
-        task = self.task
-        return f" (window {task.window} + horizon {task.horizon}, of which something is known)" if self.foreseen else ""
-
     @property
-    def foreseen(self) -> bool:
-        """Whether something of the future is known."""
-        return bool(self.data.wanted.known or self.data.wanted.calendar)
+    def has_covariates(self) -> bool:
+        """Whether there are future covariates or time features."""
+        return bool(self.data.future_covariates or self.data.time_features)
 
     @property
     def rows(self) -> int:
-        """Rows that are read: the window, and the horizon where something of it is known."""
-        return self.task.window + (self.task.horizon if self.foreseen else 0)
+        """Rows that are read: the window, and the horizon if there are future covariates."""
+        return self.task.window + (self.task.horizon if self.has_covariates else 0)
 
     @property
     def patch(self) -> int:
-        """Rows at a place."""
-        return self.task.patch or (self.rows if self.model.scope == "itself" else 1)
+        """Rows per position."""
+        return self.task.patch or (self.rows if self.model.receptive_field == "position" else 1)
 
-    def preparation(self) -> TimedPreparation:
-        return TimedPreparation(self.data, self.task)
+    def preparation(self) -> ForecastPreparation:
+        return ForecastPreparation(self.data, self.task)
 
-    def build(self, gauge: Gauge) -> Forecaster:
-        """The model with fresh weights, drawn by the seed."""
+    def build(self, series: SeriesStats) -> Forecaster:
+        """The model with initial weights drawn from the seed."""
         torch.manual_seed(self.seed)
-        shape = gauge.shape(self.task, self.patch)
+        shape = series.shape(self.task, self.patch)
         encoder = self.model.build_encoder(Values(shape.inputs))
-        return Forecaster(encoder, pool_of(self.task.pool, encoder), self.task.space(shape.answers), shape)
+        return Forecaster(encoder, make_pooling(self.task.pool, encoder), self.task.space(shape.outputs), shape)
 
-    def feed(self, run: Path, world: World = World()) -> WindowFeed:  # noqa: B008
-        """The windows of data that is prepared."""
-        gauge, counts = Gauge.load(run / FILE), counted(run)
+    def loader(self, run: Path, group: ProcessGroup = ProcessGroup()) -> WindowLoader:  # noqa: B008
+        """The loader of the prepared data."""
+        series, counts = SeriesStats.load(run / FILE), read_counts(run)
         train, valid = (
-            Windows.opened(self.task, gauge, run / "data" / split, counts[split]["past"])
+            Windows.open(self.task, series, run / "data" / split, counts[split]["context"])
             for split in ("train", "valid")
         )
-        batch = max(1, self.train.tokens // (self.rows // self.patch))
-        return WindowFeed(train, valid, batch, self.seed, world)
+        batch = max(1, self.train.batch_tokens // (self.rows // self.patch))
+        return WindowLoader(train, valid, batch, self.seed, group)
 
-    def parts(self, run: Path, world: World) -> tuple[Objective, WindowFeed, Validation]:
-        gauge, feed = Gauge.load(run / FILE), self.feed(run, world)
-        model = self.build(gauge)
-        straighten(model, feed.train, feed.held_out)
-        objective = Objective(model, Whole(self.task.space(model.shape.answers)))
-        return objective, feed, Validation(objective, feed, gauge)
+    def training_parts(self, run: Path, group: ProcessGroup) -> tuple[Objective, WindowLoader, ForecastValidation]:
+        series, loader = SeriesStats.load(run / FILE), self.loader(run, group)
+        model = self.build(series)
+        init_from_ridge(model, loader.train, loader.valid)
+        objective = Objective(model, PerSequence(self.task.space(model.shape.outputs)))
+        return objective, loader, ForecastValidation(objective, loader, series)
 
-    def open(self, run: Path, saved: Checkpoint, refused: Sequence[str] = ()) -> ForecastModel:
-        gauge = Gauge.load(run / FILE)
-        return ForecastModel(filled(self.build(gauge), saved), gauge, self, saved.step, refused)
-
-    @classmethod
-    def starter(cls, languages: tuple[str, str] | None) -> Starter:
-        if languages is not None:
-            raise ConfigError("a series has no language; --source-lang and --target-lang are for translate")
-        return Starter(
-            "a series that goes on",
-            {"data": "csv", "model": "recurrent", "train.optimizer": "adam", "train.schedule": "cosine"},
-            {"data.train": "data/series.csv"} | STARTING,
-            hints=["data/series.csv is a row a time, with names on top; its end is kept apart for validation and test"],
-        )
+    def load_model(self, run: Path, saved: Checkpoint, refused: Sequence[str] = ()) -> ForecastModel:
+        series = SeriesStats.load(run / FILE)
+        return ForecastModel(with_weights(self.build(series), saved), series, self, saved.step, refused)
 
     def statistics(self, run: Path) -> dict[str, Any]:
-        feed, gauge = self.feed(run), Gauge.load(run / FILE)
-        still = [name for i, name in enumerate(gauge.names) if i not in gauge.moving]
-        return {
-            "columns": list(gauge.names),
-            "known": list(gauge.known.names),
-            "never change": still,
-            "step": str(gauge.clock.step),
-            "season": gauge.season,
-            **counted(run),
-            "epoch": {"windows": len(feed.train), "rows": feed.rows, "batches": feed.epoch()},
-        }
+        return stats.statistics(SeriesStats.load(run / FILE), self.loader(run), read_counts(run))
 
-    def told(self, statistics: Mapping[str, Any]) -> list[str]:
-        epoch, lines = statistics["epoch"], [f"columns  {', '.join(statistics['columns'])}"]
-        for name in ("known", "never change"):
-            lines += [f"{name:<7}  {', '.join(statistics[name])}"] if statistics[name] else []
-        lines += [f"step     {statistics['step']}, a season is {statistics['season']}"]
-        for split in ("train", "valid"):
-            counts = statistics[split]
-            filled = f", {counts['carried']:,} empty cells filled" if counts["carried"] else ""
-            lines.append(f"{split:<7}  {counts['rows']:,} rows{filled}")
-        batches = f"{epoch['batches']:,} batches of {epoch['rows']}"
-        return [*lines, f"epoch    {epoch['windows']:,} windows in {batches}"]
+    def format_statistics(self, statistics: Mapping[str, Any]) -> list[str]:
+        return stats.format_statistics(statistics)
 
-    def described(self, run: Path) -> str:
-        counts, gauge = counted(run), Gauge.load(run / FILE)
-        rows = f"{counts['train']['rows']:,} train, {counts['valid']['rows']:,} valid rows, {gauge.clock.step} apart"
-        return f"{rows}       columns  {', '.join(gauge.names)}"
+    def summary(self, run: Path) -> str:
+        counts, series = read_counts(run), SeriesStats.load(run / FILE)
+        rows = f"{counts['train']['rows']:,} train, {counts['valid']['rows']:,} valid rows"
+        return f"{rows}, {series.index.frequency} apart       columns  {', '.join(series.names)}"
 
-    def origin(self) -> str:
-        return self.data.attribution()
-
-    def fetch(self, progress: Fetching | None = None) -> None:
-        if isinstance(self.data, Weather):
-            self.data.fetch(progress)
+    @classmethod
+    def template(cls, languages: tuple[str, str] | None) -> RecipeTemplate:
+        if languages is not None:
+            raise ConfigError("a series has no language; --source-lang and --target-lang are for translate")
+        return RecipeTemplate(
+            "the future of a series",
+            {"data": "csv", "model": "recurrent", "train.optimizer": "adam", "train.schedule": "cosine"},
+            {"data.train": "data/series.csv"} | STARTING,
+            hints=["data/series.csv has a header and one row per time step; its end is for validation and test"],
+        )
 
     def usage(self, run: Path) -> str:
         return f"regard {self.verb} {run}"
@@ -193,162 +165,135 @@ STARTING: dict[str, Any] = {
     "train.schedule.warmup": 100,
     "train.patience": 5,
 }
-"""Where a new recipe leaves the defaults."""
-
-
-def counted(run: Path) -> dict[str, dict[str, int]]:
-    """What preparation counted in each split.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as run:
-    ...     Path(run, "data").mkdir()
-    ...     _ = Path(run, "data", "counts.json").write_text('{"valid": {"rows": 7, "past": 3}}')
-    ...     counted(Path(run))["valid"]["past"]
-    3
-    """
-    found: dict[str, dict[str, int]] = json.loads((run / "data" / "counts.json").read_text(encoding="utf-8"))
-    return found
+"""Settings of a new recipe that differ from the defaults."""
 
 
 @dataclass(frozen=True)
-class Validation:
-    """Loss, MAE in deviations of training, MASE; and how far answers were off, for the intervals.
-
-    >>> Validation.__dataclass_fields__["gauge"].type
-    'Gauge'
-    """
+class ForecastValidation:
+    """Loss, standardized MAE and MASE on the validation data; also calibrates the intervals."""
 
     objective: Objective
-    feed: WindowFeed
-    gauge: Gauge
+    loader: WindowLoader
+    series: SeriesStats
 
     @torch.no_grad()
     def __call__(self) -> tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]:
         model: Any = self.objective.model
-        task, space = self.feed.train.task, self.objective.task.space
-        loss, found, world = torch.zeros((), dtype=torch.double), [], self.feed.world
-        for numbers in self.feed.valid_rows():
-            batch, unit = self.feed.held_out.batch(numbers), self.feed.held_out.units(numbers)
+        task, space = self.loader.train.task, self.objective.task.space
+        loss, found, group = torch.zeros((), dtype=torch.double), [], self.loader.group
+        for numbers in self.loader.valid_rows():
+            batch, unit = self.loader.valid.batch(numbers), self.loader.valid.target_scale(numbers)
             out = model.readout(model(batch.source))
-            loss += space.surprise(out, batch.target).double()
-            middle, doubt = task.parts(out)
-            found.append(torch.stack([(batch.target - middle).abs() * unit, doubt * unit]))
-        rows, answers = len(self.feed.held_out), model.shape.answers
-        mine = torch.cat(found, 1) if found else torch.zeros(2, 0, answers)
-        whole = torch.empty(2, rows, answers)
-        for rank, part in enumerate(world.gather(mine.numpy().tobytes())):
-            theirs = np.frombuffer(part, np.float32).reshape(2, -1, answers)
-            whole[:, rank :: world.size] = torch.from_numpy(theirs.copy())
-        off, doubt = whole.view(2, rows // model.shape.apart, model.shape.apart, task.horizon, -1).transpose(2, 3)
-        model.learn_off((off / doubt).flatten(1))
-        total = float(world.sum({"loss": loss})["loss"]) / rows
-        off_C = off.flatten(2).double().mean((0, 1)).tolist()
-        return {"loss": total, "mae": sum(off_C) / len(off_C), "mase": self.gauge.mase(off_C)}, ()
+            loss += space.nll(out, batch.target).double()
+            mean, scale = task.mean_and_scale(out)
+            found.append(torch.stack([(batch.target - mean).abs() * unit, scale * unit]))
+        rows, outputs = len(self.loader.valid), model.shape.outputs
+        mine = torch.cat(found, 1) if found else torch.zeros(2, 0, outputs)
+        whole = torch.empty(2, rows, outputs)
+        for rank, part in enumerate(group.gather(mine.numpy().tobytes())):
+            theirs = np.frombuffer(part, np.float32).reshape(2, -1, outputs)
+            whole[:, rank :: group.size] = torch.from_numpy(theirs.copy())
+        channels = model.shape.channels
+        error, scale = whole.view(2, rows // channels, channels, task.horizon, -1).transpose(2, 3)
+        model.fit_error_quantiles((error / scale).flatten(1))
+        total = float(group.sum({"loss": loss})["loss"]) / rows
+        mae_C = error.flatten(2).double().mean((0, 1)).tolist()
+        return {"loss": total, "mae": sum(mae_C) / len(mae_C), "mase": self.series.mase(mae_C)}, ()
 
 
 class ForecastModel(Model):
-    """A trained forecaster: a series in, what comes next out.
-
-    >>> import regard
-    >>> regard.load("runs/none").forecast("load.csv")
-    Traceback (most recent call last):
-    regard.errors.ModelError: runs/none is not a run: there is no such directory
-    """
+    """Trained forecaster: a series in, its future rows out."""
 
     module: Forecaster
     recipe: ForecastRecipe
 
     def __init__(
-        self, module: Forecaster, gauge: Gauge, recipe: ForecastRecipe, step: int, refused: Sequence[str] = ()
+        self, module: Forecaster, series: SeriesStats, recipe: ForecastRecipe, step: int, refused: Sequence[str] = ()
     ) -> None:
         super().__init__(module, recipe, step, refused)
-        self.gauge = gauge
+        self.series = series
 
     def forecast(
-        self, series: str | Path | Timeline | None = None, horizon: int | None = None, level: float = 0.8
+        self, series: str | Path | TimeSeries | None = None, horizon: int | None = None, level: float = 0.8
     ) -> Forecast:
-        """What comes after the end of a series: a CSV file, or rows of one; none: after all of the recipe's data."""
-        rows = series if isinstance(series, Timeline) else self.read(series)
-        return self.foreteller().forecast(rows, horizon, level)
+        """Forecast the rows after a series: a CSV file, or a TimeSeries; None: the recipe's data."""
+        rows = series if isinstance(series, TimeSeries) else self.read(series)
+        return self.predictor().forecast(rows, horizon, level)
 
-    def foreteller(self) -> Foreteller:
-        """What forecasts behind `forecast`."""
-        return Foreteller(self.ready, self.recipe.task, self.gauge, self.recipe.data.wanted.calendar)
+    def predictor(self) -> ForecastPredictor:
+        """The predictor behind `forecast`."""
+        return ForecastPredictor(self.inference_module, self.recipe.task, self.series, self.recipe.data.time_features)
 
     @property
-    def wanted(self) -> Wanted:
-        """The columns that this model reads, by the names they had in training."""
-        given = self.recipe.data.wanted
-        return replace(given, columns=self.gauge.names)
+    def column_spec(self) -> ColumnSpec:
+        """The columns that this model reads, by their names in training."""
+        return replace(self.recipe.data.column_spec, columns=self.series.names)
 
-    def read(self, series: str | Path | None = None) -> Timeline:
-        """A CSV file as this model reads it; none: all of the recipe's data."""
-        return self.recipe.data.whole() if series is None else read_timeline(series, self.wanted)
+    def read(self, series: str | Path | None = None) -> TimeSeries:
+        """Read a CSV file for this model; None: the recipe's data."""
+        return self.recipe.data.read_all() if series is None else read_series(series, self.column_spec)
 
-    def parsed(self, text: str) -> Timeline:
-        """The lines of a CSV file, or the name of one."""
+    def parse(self, text: str) -> TimeSeries:
+        """Parse the lines of a CSV file, or read the file of this name."""
         name = text.strip()
         if "\n" not in name and name and Path(name).is_file():
             return self.read(name)
-        return parse_timeline(text.splitlines(), "the text", self.wanted)
+        return parse_time_series(text.splitlines(), "the text", self.column_spec)
 
-    def view(self, rows: Timeline, found: Forecast) -> ForecastView:
-        """A forecast with the end of the past that it goes on from."""
-        past = min(len(rows), max(SHOWN * len(found.stamps), self.recipe.task.window, 1))
-        stamps = np.concatenate([rows.stamps[len(rows) - past : len(rows)], found.stamps])
-        ends = rows.values[-past:].T.tolist()
-        sides = (found.middle.T.tolist(), found.lower.T.tolist(), found.upper.T.tolist())
-        panels = tuple(Panel(*panel) for panel in zip(found.names, ends, *sides, strict=True))
-        title = f"{', '.join(found.names)}: {len(found.stamps)} rows ahead"
-        return ForecastView(title, found.clock.column, tuple(found.clock.written(stamps)), panels, found.level)
+    def view(self, rows: TimeSeries, found: Forecast) -> ForecastView:
+        """A picture of a forecast after the last rows of the past."""
+        past = min(len(rows), max(SHOWN_HORIZONS * len(found.timestamps), self.recipe.task.window, 1))
+        times = np.concatenate([rows.timestamps[len(rows) - past : len(rows)], found.timestamps])
+        history = rows.values[-past:].T.tolist()
+        sides = (found.mean.T.tolist(), found.lower.T.tolist(), found.upper.T.tolist())
+        panels = tuple(Panel(*panel) for panel in zip(found.names, history, *sides, strict=True))
+        title = f"{', '.join(found.names)}: {len(found.timestamps)} rows ahead"
+        return ForecastView(title, found.index.column, tuple(found.index.format_times(times)), panels, found.level)
 
-    def answer(self, text: str) -> str:
-        return self.forecast(self.parsed(text)).csv()
+    def predict_text(self, text: str) -> str:
+        return self.forecast(self.parse(text)).csv()
 
-    def observe(self, text: str) -> str:
-        """Forecast; what is looked at is how."""
-        self.answer(text)
+    def run_for_trace(self, text: str) -> str:
+        self.predict_text(text)
         return text
 
     def saliency(self, text: str) -> Saliency:
-        """What each row that was read did for the mean of the horizon, of each column, in the column's own unit."""
-        rows = self.parsed(text)
-        task, moving = self.recipe.task, self.gauge.moving
-        rows = rows.ahead(task.horizon, self.recipe.data.wanted.calendar)
-        windows = Windows(task, *self.gauge.scaled(Stretch(rows)))
+        """Attribution of each column's mean over the horizon to the rows that were read, in the column's own unit."""
+        rows = self.parse(text)
+        task, series = self.recipe.task, self.series
+        rows = rows.extend(task.horizon, self.recipe.data.time_features)
+        windows = Windows(task, *series.transform(SeriesSlice(rows)))
         found = []
-        for column in range(windows.apart):
-            source, measure = windows.source(np.array([len(rows)]), np.array([column]))
-            found.append(by_numbers(self.meant, source).sum(2) * measure.unit[0].T)
-        unit = np.array([self.gauge.values.deviation[i] for i in moving])
-        places = [str(i - task.window) for i in range(task.window)]
-        places += [f"+{i + 1}" for i in range(self.recipe.rows - task.window)]
-        names = [self.gauge.names[i] for i in moving]
+        for column in range(windows.channels):
+            source, normalizer = windows.source(np.array([len(rows)]), np.array([column]))
+            found.append(feature_saliency(self.horizon_mean, source).sum(2) * normalizer.scale[0].T)
+        unit = np.array([series.target_scaler.scale[i] for i in series.varying])
+        positions = [str(i - task.window) for i in range(task.window)]
+        positions += [f"+{i + 1}" for i in range(self.recipe.rows - task.window)]
+        names = [series.names[i] for i in series.varying]
         title = f"{', '.join(names)}, the mean of {task.horizon} rows"
-        return Saliency(title, places, np.concatenate(found) * unit[:, None], names, ("column", "row"))
+        return Saliency(title, positions, np.concatenate(found) * unit[:, None], names, ("column", "row"))
 
-    def meant(self, source: Tokens) -> Any:
-        """(C,): the mean of the horizon that is expected of each column of one window."""
-        middle_1A, _ = self.recipe.task.parts(self.module.readout(self.module(source)))
-        return middle_1A.view(self.recipe.task.horizon, -1).mean(0)
+    def horizon_mean(self, source: Tokens) -> Tensor:
+        """(C,): the mean forecast over the horizon for each column of one window."""
+        mean_1A, _ = self.recipe.task.mean_and_scale(self.module.readout(self.module(source)))
+        return mean_1A.view(self.recipe.task.horizon, -1).mean(0)
 
-    def initial(self) -> Forecaster:
-        return self.recipe.build(self.gauge).eval()
+    def untrained_module(self) -> Forecaster:
+        return self.recipe.build(self.series).eval()
 
-    def spell(self) -> Mapping[str, Callable[[int], str]]:
+    def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
         return {}
 
-    def evaluate(self, asked: Asked, tell: Tell) -> Evaluation:
-        """MASE, MAE, RMSE and coverage of forecasts from one row after the other, beside those of simple ones."""
-        if asked.beam is not None:
-            raise ConfigError("--beam: a forecast is said at once, nothing is searched for")
-        if len(asked.files) > 1:
-            raise ConfigError(f"--data: expected one file, got {len(asked.files)}")
-        data = self.recipe.data.scored_on(asked.files[0]) if asked.files else self.recipe.data
-        split = asked.split or ("test" if "test" in data.splits() else "valid")
-        name = str(asked.files[0]) if asked.files else split
-        before = max(self.recipe.task.window, self.gauge.season)
-        track = Track(self.recipe.task, self.gauge, data.stretch(split, before), name)
-        linear = fitted(self.recipe.data, self.recipe.task, self.gauge, tell)
-        scores, beside = scored(self.ready, track, linear, tell)
-        return Evaluation(name, scores, told=beside.text().splitlines(), detail=beside.to_dict(), unit="windows")
+    def evaluate(self, request: EvalRequest, progress: Progress) -> Evaluation:
+        """MASE, MAE, RMSE and coverage of a backtest, next to those of the baselines."""
+        file, task = request.one_file(), self.recipe.task
+        data = self.recipe.data.scored_on(file) if file else self.recipe.data
+        split = request.choose_split(data.splits())
+        name = str(file) if file else split
+        rows = data.read_split(split, max(task.window, self.series.season))
+        linear = fit_linear(self.recipe.data, task, self.series, progress)
+        backtest = Backtest(task, self.series, rows, name)
+        scores, table = backtest.evaluate(self.inference_module, linear, progress)
+        lines = table.text().splitlines()
+        return Evaluation(name, scores, summary_lines=lines, detail=table.to_dict(), unit="windows")

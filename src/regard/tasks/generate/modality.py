@@ -1,147 +1,233 @@
-"""What a sequence is made of: how it is kept, what is asked of a model, and how what it says is written down."""
+"""The two modalities of a language model, text and numbers: preparation, output space, metrics, sampling."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from regard.data import Shards
+from regard.data.scaling import SCALE_FILE, StandardScaler
+from regard.data.texts import TextSource
 from regard.decode import DecodeConfig
+from regard.errors import ConfigError, DataError
 from regard.metrics import Score
-from regard.spaces import Space, Words
-from regard.tasks.generate.predict import Generator, Writer
-from regard.tasks.generate.prepare import COLUMN, encoded
-from regard.text import Tokenizer
+from regard.spaces import Gaussian, Space, Words
+from regard.tasks.generate.predict import Generator, NumberGenerator, TextGenerator, format_numbers
+from regard.tasks.generate.prepare import COLUMN, NumberPreparation, TextPreparation, encode_split
+from regard.tasks.generate.sources import NumberFiles
+from regard.text import Tokenizer, TokenizerConfig
+from regard.text.tokenizer import EOS, UNK
 
-OPENING = 16
-"""places of the validation text that a sample goes on from, where no prompt is set"""
+PROMPT_LENGTH = 16
+"""positions of the validation data that samples continue if task.prompt is empty"""
+NOUNS = {"char": "characters", "word": "words"}
+"""names of the tokens by kind of tokenizer; the others are tokens"""
+TOKEN_SETTINGS = ("top_k", "top_p", "min_p", "repetition_penalty", "no_repeat_ngram")
+"""settings of sampling that choose among tokens"""
 
 
-class Script(ABC):
-    """What stands at each place of a sequence: a token of a text, or numbers.
-
-    >>> from regard.text import TokenizerConfig
-    >>> script: Script = Letters(Tokenizer.train(["Anna"], TokenizerConfig(kind="char")))
-    >>> script.size, script.space().size
-    ('7', 7)
-    """
+class Modality(ABC):
+    """What differs between text and numbers: made from a recipe's sections and, once there is one, the run folder."""
 
     @property
     @abstractmethod
-    def size(self) -> str:
-        """How much there is to choose from at a place, for people."""
+    def unit(self) -> str:
+        """Kind of one position: the kind of token, or numbers."""
 
     @abstractmethod
-    def space(self, smoothing: float = 0.0) -> Space:
-        """What is read and said."""
+    def preparation(self) -> TextPreparation | NumberPreparation:
+        """Turns raw data into the files that training reads."""
+
+    def check_best_metric(self, name: str) -> None:
+        """Refuse a metric that validation does not measure."""
+        return
+
+    def check_decode(self, decode: DecodeConfig) -> None:
+        """Refuse sampling settings that do not apply."""
+        return
+
+    @property
+    @abstractmethod
+    def size_label(self) -> str:
+        """Size of the vocabulary, or the names of the columns."""
+
+    @abstractmethod
+    def space(self, label_smoothing: float = 0.0) -> Space:
+        """Input and output space of the model."""
 
     @abstractmethod
     def sequence(self, shards: Shards) -> np.ndarray:
-        """What preparation has kept, as one sequence."""
+        """A prepared split as one sequence."""
 
     @abstractmethod
-    def read(self, data: Any, split: str) -> tuple[np.ndarray, Mapping[str, int]]:
-        """A split of raw data as one sequence, and what was counted on the way."""
+    def read_split(self, data: Any, split: str) -> tuple[np.ndarray, Mapping[str, int]]:
+        """A split of raw data as one sequence, and its counts."""
 
     @abstractmethod
-    def metrics(self, found: Mapping[str, float], counts: Mapping[str, int]) -> Mapping[str, float]:
-        """What validation tells, of the loss and the perplexity."""
+    def validation_metrics(self, loss: Mapping[str, float], counts: Mapping[str, int]) -> Mapping[str, float]:
+        """The metrics of validation, from its loss and perplexity."""
 
     @abstractmethod
-    def scores(self, found: Score, counts: Mapping[str, int]) -> list[Score]:
-        """What an evaluation tells, of the perplexity."""
+    def eval_scores(self, perplexity: Score, counts: Mapping[str, int]) -> list[Score]:
+        """The scores of an evaluation, from its perplexity."""
 
     @abstractmethod
-    def writer(self, model: Any, config: DecodeConfig, reach: int | None) -> Writer:
-        """What writes with a model."""
+    def generator(self, model: Any, config: DecodeConfig, context: int | None) -> Generator:
+        """Generates with a model."""
 
     @abstractmethod
-    def opening(self, sequence: np.ndarray) -> str:
-        """What a sample goes on from: the beginning of a sequence."""
+    def default_prompt(self, sequence: np.ndarray) -> str:
+        """The beginning of a sequence, as a prompt for samples."""
 
     @abstractmethod
-    def spell(self) -> Mapping[str, Callable[[int], str]]:
-        """Of each side whose ids are recorded: id -> token."""
+    def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
+        """For each recorded side, the function from token id to token."""
 
-    @staticmethod
-    @abstractmethod
-    def told(split: str, counts: Mapping[str, int]) -> str:
-        """What preparation counted in a split, in a line."""
+    def unknown_token_notes(self, name: str, counts: Mapping[str, int], sequence: np.ndarray) -> Sequence[str]:
+        """Notes on tokens that the model does not know; raises if it knows none."""
+        return ()
 
 
 @dataclass(frozen=True)
-class Letters(Script):
-    """Tokens of a text.
+class TextModality(Modality):
+    """Text, as tokens."""
 
-    >>> from regard.text import TokenizerConfig
-    >>> Letters(Tokenizer.train(["abc"], TokenizerConfig(kind="char"))).space().size
-    7
-    """
+    data: TextSource
+    text: TokenizerConfig
+    run: Path = Path()
 
-    tokenizer: Tokenizer
-    ends: bool = False
-    """whether texts end, and so begin"""
-
-    @classmethod
-    def load(cls, folder: Path, ends: bool) -> Letters:
-        """What preparation wrote."""
-        return cls(Tokenizer.load(folder / "tokenizer.json"), ends)
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer that preparation trained."""
+        return Tokenizer.load(self.run / "tokenizer.json")
 
     @property
-    def size(self) -> str:
+    def has_ends(self) -> bool:
+        """Whether texts end with <EOS>, and so also begin after it."""
+        return self.data.unit == "line"
+
+    @property
+    def unit(self) -> str:
+        return self.text.kind
+
+    def preparation(self) -> TextPreparation:
+        return TextPreparation(self.data, self.text)
+
+    @property
+    def size_label(self) -> str:
         return f"{self.tokenizer.size:,}"
 
-    def space(self, smoothing: float = 0.0) -> Words:
-        return Words(self.tokenizer.size, smoothing)
+    def space(self, label_smoothing: float = 0.0) -> Words:
+        return Words(self.tokenizer.size, label_smoothing)
 
     def sequence(self, shards: Shards) -> np.ndarray:
         return shards.flat(COLUMN)
 
-    def read(self, data: Any, split: str) -> tuple[np.ndarray, Mapping[str, int]]:
-        counts: Counter[str] = Counter()
-        ids = chain.from_iterable(encoded(data.pieces(split), self.tokenizer, counts))
-        return np.fromiter(ids, np.int64), counts
+    def read_split(self, data: Any, split: str) -> tuple[np.ndarray, Mapping[str, int]]:
+        return encode_split(data, split, self.tokenizer)
 
-    def metrics(self, found: Mapping[str, float], counts: Mapping[str, int]) -> Mapping[str, float]:
-        return {**found, "bits": bits(found["loss"], counts)}
+    def validation_metrics(self, loss: Mapping[str, float], counts: Mapping[str, int]) -> Mapping[str, float]:
+        return {**loss, "bits": bits_per_character(loss["loss"], counts)}
 
-    def scores(self, found: Score, counts: Mapping[str, int]) -> list[Score]:
-        value, low, high = (bits(math.log(number), counts) for number in (found.value, found.low, found.high))
-        signature = found.signature.replace("unit:token", "unit:character")
-        return [found, Score("bits", value, low, high, signature, found.n)]
+    def eval_scores(self, perplexity: Score, counts: Mapping[str, int]) -> list[Score]:
+        bounds = (perplexity.value, perplexity.low, perplexity.high)
+        value, low, high = (bits_per_character(math.log(number), counts) for number in bounds)
+        signature = perplexity.signature.replace("unit:token", "unit:character")
+        return [perplexity, Score("bits", value, low, high, signature, perplexity.n)]
 
-    def writer(self, model: Any, config: DecodeConfig, reach: int | None) -> Generator:
-        return Generator(model, self.tokenizer, config, self.ends, reach)
+    def generator(self, model: Any, config: DecodeConfig, context: int | None) -> TextGenerator:
+        return TextGenerator(model, self.tokenizer, config, self.has_ends, context)
 
-    def opening(self, sequence: np.ndarray) -> str:
-        known = sequence[sequence != self.tokenizer.unk][:OPENING].tolist()
-        return "" if self.ends else self.tokenizer.decode(known) or self.tokenizer.vocabulary[-1]
+    def default_prompt(self, sequence: np.ndarray) -> str:
+        ids = sequence[sequence != self.tokenizer.unk][:PROMPT_LENGTH].tolist()
+        return "" if self.has_ends else self.tokenizer.decode(ids) or self.tokenizer.vocabulary[-1]
 
-    def spell(self) -> Mapping[str, Callable[[int], str]]:
+    def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
         return {"target": self.tokenizer.vocabulary.__getitem__}
 
-    @staticmethod
-    def told(split: str, counts: Mapping[str, int]) -> str:
-        each = counts["characters"] / max(1, counts["tokens"])
-        texts = f" in {counts['texts']:,} texts" if counts["texts"] else ""
-        return (
-            f"{split:<10}  {counts['characters']:,} characters{texts}, {counts['tokens']:,} tokens, "
-            f"{each:.2f} characters a token, {counts['unknown']:,} unknown"
-        )
+    def unknown_token_notes(self, name: str, counts: Mapping[str, int], sequence: np.ndarray) -> Sequence[str]:
+        unknown, total = counts["unknown"], counts["tokens"] - counts["texts"]
+        if not unknown:
+            return ()
+        noun = NOUNS.get(self.text.kind, "tokens")
+        tokens = {self.tokenizer.vocabulary[int(id)] for id in np.unique(sequence)} - {*UNK, *EOS}
+        if not any(character.isalnum() for token in tokens for character in token):
+            raise DataError(
+                f"{name}: {unknown:,} of {total:,} {noun} are unknown to this model, and not one letter or digit is "
+                "known; evaluate it on text like its training data"
+            )
+        return (f"{unknown:,} of {total:,} {noun} are unknown to this model; each is scored as <UNK>",)
 
 
-def bits(nats: float, counts: Mapping[str, int]) -> float:
-    """Bits a character, of nats a token: the figure that models with other tokens can be compared by.
+@dataclass(frozen=True)
+class NumberModality(Modality):
+    """Real numbers, one or several per position, each with a predicted variance."""
 
-    >>> bits(math.log(2), {"tokens": 1, "characters": 4})
-    0.25
-    """
+    data: NumberFiles
+    run: Path = Path()
+
+    @cached_property
+    def scaler(self) -> StandardScaler:
+        """The scaler that preparation fitted."""
+        return StandardScaler.load(self.run / SCALE_FILE)
+
+    @property
+    def unit(self) -> str:
+        return "numbers"
+
+    def preparation(self) -> NumberPreparation:
+        return NumberPreparation(self.data)
+
+    def check_best_metric(self, name: str) -> None:
+        if name != "loss":
+            raise ConfigError(f"train.best_metric: models of numbers measure only loss, got {name!r}")
+
+    def check_decode(self, decode: DecodeConfig) -> None:
+        defaults = DecodeConfig()
+        for name in TOKEN_SETTINGS:
+            if getattr(decode, name) != getattr(defaults, name):
+                setting = f"{name} = {getattr(decode, name)}"
+                raise ConfigError(f"{setting} chooses among tokens, and this model generates numbers; leave it out")
+
+    @property
+    def size_label(self) -> str:
+        return ", ".join(self.scaler.names)
+
+    def space(self, label_smoothing: float = 0.0) -> Gaussian:
+        return Gaussian(len(self.scaler.names))
+
+    def sequence(self, shards: Shards) -> np.ndarray:
+        return shards.flat(COLUMN).reshape(-1, len(self.scaler.names))
+
+    def read_split(self, data: Any, split: str) -> tuple[np.ndarray, Mapping[str, int]]:
+        table = data.table(split)
+        return self.scaler.transform(table.values), {"positions": len(table.values)}
+
+    def validation_metrics(self, loss: Mapping[str, float], counts: Mapping[str, int]) -> Mapping[str, float]:
+        return {"loss": loss["loss"]}  # perplexity is not defined for a density
+
+    def eval_scores(self, perplexity: Score, counts: Mapping[str, int]) -> list[Score]:
+        value, low, high = (math.log(number) for number in (perplexity.value, perplexity.low, perplexity.high))
+        signature = perplexity.signature.replace("unit:token", "unit:position")
+        return [Score("loss", value, low, high, signature, perplexity.n)]
+
+    def generator(self, model: Any, config: DecodeConfig, context: int | None) -> NumberGenerator:
+        return NumberGenerator(model, self.scaler, config, context)
+
+    def default_prompt(self, sequence: np.ndarray) -> str:
+        return format_numbers(self.scaler.inverse_transform(sequence[:PROMPT_LENGTH]))
+
+    def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
+        return {}
+
+
+def bits_per_character(nats: float, counts: Mapping[str, int]) -> float:
+    """Bits per character from nats per token: comparable between models with different tokens."""
     return nats / math.log(2) * counts["tokens"] / max(1, counts["characters"])

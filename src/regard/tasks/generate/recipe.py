@@ -1,274 +1,200 @@
-"""The job of generating: its recipe, how it is tried while it trains, and the model that is used."""
+"""The generate task: recipe, validation, and the trained model."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 
 from regard.config import plain
 from regard.data import Shards
-from regard.data.series import Numbers
-from regard.data.texts import Shakespeare, Texts
+from regard.data.scaling import SCALE_FILE
+from regard.data.texts import Shakespeare
 from regard.decode import DecodeConfig
-from regard.distributed import World
+from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, DataError
-from regard.look import Reading
+from regard.look import TeacherForcedPass
+from regard.loss import chunked_loss
 from regard.metrics import perplexity
 from regard.models import ModelConfig
 from regard.models.base import EncoderDecoder
-from regard.objective import Objective, Stream, Tell
+from regard.objective import Batch, Objective, StatefulNextToken
+from regard.progress import Progress
 from regard.spaces import Words
-from regard.tasks.base import Asked, Evaluation, Fetching, Model, Preparation, Recipe, Starter, filled
-from regard.tasks.generate.material import Material, Measured, Written
-from regard.tasks.generate.modality import Script
-from regard.tasks.generate.numbers import FILE
-from regard.tasks.generate.predict import Writer
-from regard.tasks.generate.prepare import GenerateConfig, StreamFeed, nothing, surprises, through
+from regard.tasks.base import EvalRequest, Evaluation, Model, Recipe, RecipeTemplate, read_counts, with_weights
+from regard.tasks.generate import stats
+from regard.tasks.generate.config import GenerateConfig
+from regard.tasks.generate.loader import StreamLoader, empty_source, stream_windows
+from regard.tasks.generate.modality import Modality, NumberModality, TextModality
+from regard.tasks.generate.predict import Generator
+from regard.tasks.generate.prepare import NumberPreparation, TextPreparation
+from regard.tasks.generate.sources import GenerateData, NumberFiles
 from regard.text import TokenizerConfig
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
-from regard.train.trainer import surprise
-
-DataConfig = Texts | Shakespeare | Numbers
+from regard.train.trainer import validation_loss
 
 
 @dataclass(frozen=True)
 class GenerateRecipe(Recipe):
-    """Everything that decides how a language model, or a model of a series, learns.
-
-    >>> GenerateRecipe.kind()
-    'generate'
-    """
+    """Recipe of a language model, or of a model of a series of numbers."""
 
     verb: ClassVar[str] = "generate"
     metrics: ClassVar[tuple[str, ...]] = ("loss", "ppl", "bits")
     scores: ClassVar[tuple[str, ...]] = ("perplexity", "bits", "loss")
-    kept: ClassVar[tuple[str, ...]] = ("tokenizer*.json", FILE)
+    artifacts: ClassVar[tuple[str, ...]] = ("tokenizer*.json", SCALE_FILE)
 
-    data: DataConfig = field(default_factory=Shakespeare)
-    """where the text, or the series, comes from; without this section, Shakespeare's plays"""
+    data: GenerateData = field(default_factory=Shakespeare)
+    """source of the text or the series; by default, Shakespeare's plays"""
     model: ModelConfig = field(kw_only=True)
-    """what learns"""
+    """the model"""
     task: GenerateConfig = GenerateConfig()
-    """what is asked"""
-    text: TokenizerConfig = TokenizerConfig(kind="char", normal="none")
-    """how text becomes tokens"""
-    train: TrainConfig = TrainConfig(smoothing=0.0)
-    """how it learns"""
+    """the task"""
+    text: TokenizerConfig = TokenizerConfig(kind="char", normalization="none")
+    """the tokenizer"""
+    train: TrainConfig = TrainConfig(label_smoothing=0.0)
+    """training"""
     decode: DecodeConfig = DecodeConfig(sample=True, beam=1)
-    """how what follows is drawn"""
+    """sampling"""
     seed: int = 1
-    """another seed, another run"""
+    """random seed"""
 
     def __post_init__(self) -> None:
-        window, tokens, reach = self.task.window, self.train.tokens, self.model.reach
+        window, tokens, most = self.task.window, self.train.batch_tokens, self.model.position_limit
         if tokens < window:
             raise ConfigError(
-                f"train.tokens = {tokens} is less than task.window = {window}: not one stream fits into a batch"
+                f"train.batch_tokens = {tokens} is less than task.window = {window}: not one stream fits into a batch"
             )
-        if reach is not None and reach < window:
-            raise ConfigError(
-                f"task.window = {window} is more than the {reach} places of model.longest; make them equal"
-            )
+        if most is not None and most < window:
+            raise ConfigError(f"task.window = {window} is more than model.max_positions = {most}; make them equal")
         if self.text.dropout:
-            raise ConfigError(
-                f"text.dropout = {self.text.dropout}: a running text is cut into tokens once and for all; set it to 0"
-            )
-        self.material.check_select(self.train.select)
-        self.material.check_drawn(self.decode)
+            raise ConfigError(f"text.dropout = {self.text.dropout}: running text is tokenized once; set it to 0")
+        modality = self.modality()
+        modality.check_best_metric(self.train.best_metric)
+        modality.check_decode(self.decode)
         condition = plain(self.model).get("condition", "none")
         if condition != "none":
-            raise ConfigError(
-                f'model.condition = "{condition}" waits for a vector to go on from, and what is generated goes on from '
-                'its prompt alone; use "none"'
-            )
+            expected = f'model.condition = "{condition}" expects a vector to condition on'
+            raise ConfigError(f'{expected}, and generate has only a prompt; use "none"')
         with torch.device("meta"):
             model = self.model.build(Words(8), Words(8))
         if model.encoder.width:
             raise ConfigError(
-                f'model.kind = "{self.model.kind}" reads a source, and what is generated has none; use rnnlm or gpt'
+                f'model.kind = "{self.model.kind}" reads a source, and generate has none; use rnnlm or gpt'
             )
         self.check()
 
-    @property
-    def material(self) -> Material:
-        """What the data is made of: text, or numbers."""
-        return Measured(self.data) if isinstance(self.data, Numbers) else Written(self.data, self.text)
+    def modality(self, run: Path = Path()) -> Modality:
+        """Text or numbers; `run` holds the prepared artifacts."""
+        if isinstance(self.data, NumberFiles):
+            return NumberModality(self.data, run)
+        return TextModality(self.data, self.text, run)
 
-    def preparation(self) -> Preparation:
-        return self.material.preparation()
+    def preparation(self) -> TextPreparation | NumberPreparation:
+        return self.modality().preparation()
 
-    def script(self, run: Path) -> Script:
-        """What stands at each place."""
-        return self.material.script(run)
-
-    def build(self, script: Script) -> EncoderDecoder:
-        """The model with fresh weights, drawn by the seed."""
+    def build(self, modality: Modality) -> EncoderDecoder:
+        """The model with its initial weights, which depend on the seed."""
         torch.manual_seed(self.seed)
-        space = script.space(self.train.smoothing)
+        space = modality.space(self.train.label_smoothing)
         return self.model.build(space, space)
 
-    def feed(self, run: Path, world: World = World()) -> StreamFeed:  # noqa: B008
-        """The windows of data that is prepared."""
-        script, window = self.script(run), self.task.window
-        train, valid = (script.sequence(Shards.open(run / "data" / split)) for split in ("train", "valid"))
-        return StreamFeed(train, valid, window, self.rows, self.seed, world)
+    def loader(self, run: Path, group: ProcessGroup = ProcessGroup()) -> StreamLoader:  # noqa: B008
+        """The loader of the prepared data."""
+        modality, window = self.modality(run), self.task.window
+        train, valid = (modality.sequence(Shards.open(run / "data" / split)) for split in ("train", "valid"))
+        return StreamLoader(train, valid, window, self.rows, self.seed, group)
 
     @property
     def rows(self) -> int:
-        """Streams side by side."""
-        return self.train.tokens // self.task.window
+        """Parallel streams of a batch."""
+        return self.train.batch_tokens // self.task.window
 
-    def parts(self, run: Path, world: World) -> tuple[Objective, StreamFeed, Validation]:
-        script, feed = self.script(run), self.feed(run, world)
-        objective = Objective(self.build(script), Stream(script.space(self.train.smoothing)))
-        writer = self.writer(objective.model, script, self.decode)
+    def training_parts(self, run: Path, group: ProcessGroup) -> tuple[Objective, StreamLoader, GenerateValidation]:
+        modality, loader = self.modality(run), self.loader(run, group)
+        objective = Objective(self.build(modality), StatefulNextToken(modality.space(self.train.label_smoothing)))
+        generator = self.generator(objective.model, modality, self.decode)
         if self.task.prompt:
-            writer.check(self.task.prompt)  # else it would be told after the first epoch
-        return objective, feed, Validation(objective, feed, script, writer, self.task, counted(run)["valid"])
+            generator.check_prompt(self.task.prompt)  # else the error would come after the first epoch
+        counts = read_counts(run)["valid"]
+        return objective, loader, GenerateValidation(objective, loader, modality, generator, self.task, counts)
 
-    def writer(self, model: Any, script: Script, config: DecodeConfig) -> Writer:
-        """What writes with a model; one that can hand nothing on reads windows as long as those it was trained on."""
-        carries = model.decoder.carry(model.start(nothing(1))) is not None
-        return script.writer(model, config, None if carries else self.task.window)
+    def generator(self, model: Any, modality: Modality, config: DecodeConfig) -> Generator:
+        """Generates with a model; one without a hidden state reads contexts as long as the training windows."""
+        stateful = model.decoder.hidden_state(model.start(empty_source(1))) is not None
+        return modality.generator(model, config, None if stateful else self.task.window)
 
-    def open(self, run: Path, saved: Checkpoint, refused: Sequence[str] = ()) -> GenerationModel:
-        script = self.script(run)
-        return GenerationModel(filled(self.build(script), saved), script, self, saved.step, refused)
+    def load_model(self, run: Path, saved: Checkpoint, refused: Sequence[str] = ()) -> GenerationModel:
+        modality = self.modality(run)
+        return GenerationModel(with_weights(self.build(modality), saved), modality, self, saved.step, refused)
 
     @classmethod
-    def starter(cls, languages: tuple[str, str] | None) -> Starter:
+    def template(cls, languages: tuple[str, str] | None) -> RecipeTemplate:
         if languages is not None:
-            raise ConfigError("a text that goes on has one language; --source-lang and --target-lang are for translate")
-        return Starter(
-            "text that goes on",
+            raise ConfigError("generate has one language; --source-lang and --target-lang are for translate")
+        return RecipeTemplate(
+            "text generation",
             {"data": "text", "model": "rnnlm", "train.optimizer": "adam", "train.schedule": "cosine"},
-            {"data.train": "data/book.txt"} | STARTING,
-            hints=["data/book.txt is the text to learn from; its last tenth is kept apart for validation"],
+            {"data.train": "data/book.txt"} | TEMPLATE_SETTINGS,
+            hints=["data/book.txt is the training text; its last tenth is held out for validation"],
         )
 
     def statistics(self, run: Path) -> dict[str, Any]:
-        feed = self.feed(run)
-        batches = {"rows": feed.rows, "window": feed.window, "batches": feed.epoch()}
-        return {"vocabulary": {"kind": self.unit, "size": self.script(run).size}, **counted(run), "epoch": batches}
+        return stats.collect_statistics(self.modality(run), self.loader(run), read_counts(run))
 
-    def told(self, statistics: Mapping[str, Any]) -> list[str]:
-        words, epoch = statistics["vocabulary"], statistics["epoch"]
-        return [
-            f"vocabulary  {words['kind']} {words['size']}",
-            *(self.material.told(split, statistics[split]) for split in ("train", "valid")),
-            f"epoch       {epoch['batches']:,} batches of {epoch['rows']} windows of {epoch['window']} places",
-        ]
+    def format_statistics(self, statistics: Mapping[str, Any]) -> list[str]:
+        return stats.format_statistics(statistics)
 
-    @property
-    def unit(self) -> str:
-        """What stands at a place, in a word."""
-        return self.material.unit
-
-    def described(self, run: Path) -> str:
-        feed = self.feed(run)
-        size = self.script(run).size
-        return f"{len(feed.train):,} train, {len(feed.held_out):,} valid places       tokens  {self.unit} {size}"
-
-    def origin(self) -> str:
-        return self.data.attribution()
-
-    def fetch(self, progress: Fetching | None = None) -> None:
-        if isinstance(self.data, Shakespeare):
-            self.data.fetch(progress)
+    def summary(self, run: Path) -> str:
+        loader, modality = self.loader(run), self.modality(run)
+        sizes = f"{len(loader.train):,} train, {len(loader.valid):,} valid positions"
+        return f"{sizes}       tokens  {modality.unit} {modality.size_label}"
 
 
-STARTING: dict[str, Any] = {
+TEMPLATE_SETTINGS: dict[str, Any] = {
     "model.width": 256,
     "model.dropout": 0.2,
     "train.epochs": 20.0,
     "train.schedule.lr": 2e-3,
     "train.schedule.warmup": 100,
 }
-"""Where a new recipe leaves the defaults."""
-
-
-def counted(run: Path) -> dict[str, dict[str, int]]:
-    """What preparation counted in each split.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as run:
-    ...     Path(run, "data").mkdir()
-    ...     _ = Path(run, "data", "counts.json").write_text('{"train": {"places": 7}}')
-    ...     counted(Path(run))["train"]["places"]
-    7
-    """
-    found: dict[str, dict[str, int]] = json.loads((run / "data" / "counts.json").read_text(encoding="utf-8"))
-    return found
 
 
 @dataclass(frozen=True)
-class Validation:
-    """Nats a token, perplexity, bits a character, and samples of what the model writes.
-
-    >>> import tempfile, regard
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     text = Path(folder, "sea.txt")
-    ...     _ = text.write_text("the sea, the sea, " * 400)
-    ...     settings = ["task.kind=generate", "data.kind=text", f"data.train={text}", "model.kind=rnnlm"]
-    ...     recipe = regard.Recipe.read(None, [*settings, "model.width=8", "train.tokens=512", "task.length=5"])
-    ...     run = regard.Run(Path(folder, "run"))
-    ...     run.prepare(recipe)
-    ...     metrics, samples = run.parts(recipe)[2]()
-    >>> list(metrics), list(samples[0])
-    (['loss', 'ppl', 'bits'], ['prompt', 'output'])
-    """
+class GenerateValidation:
+    """Loss per token, perplexity, bits per character, and generated samples."""
 
     objective: Objective
-    feed: StreamFeed
-    script: Script
-    writer: Writer
+    loader: StreamLoader
+    modality: Modality
+    generator: Generator
     task: GenerateConfig
     counts: Mapping[str, int]
 
     def __call__(self) -> tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]:
-        metrics = self.script.metrics(surprise(self.objective, self.feed, self.feed.world), self.counts)
-        if not self.feed.world.leads or not self.task.samples:
+        loss = validation_loss(self.objective, self.loader, self.loader.group)
+        metrics = self.modality.validation_metrics(loss, self.counts)
+        if not self.loader.group.is_main or not self.task.samples:
             return metrics, ()
-        prompt = self.task.prompt or self.script.opening(self.feed.held_out)
-        written = self.writer.generate(prompt, self.task.length, self.task.samples)
-        return metrics, [{"prompt": prompt, "output": found.text} for found in written]
+        prompt = self.task.prompt or self.modality.default_prompt(self.loader.valid)
+        samples = self.generator.generate(prompt, self.task.length, self.task.samples)
+        return metrics, [{"prompt": prompt, "output": sample.text} for sample in samples]
 
 
 class GenerationModel(Model):
-    """A trained language model, or a model of a series: a beginning in, what follows out.
-
-    >>> import tempfile, regard
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     text = Path(folder, "sea.txt")
-    ...     _ = text.write_text("the sea, the sea, " * 400)
-    ...     settings = ["task.kind=generate", "data.kind=text", f"data.train={text}", "model.kind=rnnlm"]
-    ...     recipe = regard.Recipe.read(None, [*settings, "model.width=8", "train.tokens=512", "train.steps=1"])
-    ...     _ = regard.Run(Path(folder, "run")).train(recipe)
-    ...     model = regard.load(Path(folder, "run"))
-    >>> len(model.generate("the", length=7, seed=1))
-    7
-    """
+    """A trained language model, or model of a series: `regard.load(run).generate("the", length=40, seed=1)`."""
 
     module: EncoderDecoder
     recipe: GenerateRecipe
 
     def __init__(
-        self,
-        module: EncoderDecoder,
-        script: Script,
-        recipe: GenerateRecipe,
-        step: int,
-        refused: Sequence[str] = (),
+        self, module: EncoderDecoder, modality: Modality, recipe: GenerateRecipe, step: int, refused: Sequence[str] = ()
     ) -> None:
         super().__init__(module, recipe, step, refused)
-        self.script = script
+        self.modality = modality
 
     def generate(
         self,
@@ -279,9 +205,9 @@ class GenerationModel(Model):
         top_p: float | None = None,
         seed: int | None = None,
     ) -> str:
-        """What follows a prompt: at most `length` places, drawn by the recipe's settings where nothing else is said."""
-        writer = self.writer(temperature, top_k, top_p, seed)
-        return writer.generate(prompt, length or self.recipe.task.length)[0].text
+        """A continuation of at most `length` positions; settings that are not given are the recipe's."""
+        generator = self.generator(temperature, top_k, top_p, seed)
+        return generator.generate(prompt, length or self.recipe.task.length)[0].text
 
     def stream(
         self,
@@ -292,70 +218,78 @@ class GenerationModel(Model):
         top_p: float | None = None,
         seed: int | None = None,
     ) -> Iterator[str]:
-        """The same, piece by piece, as it is written."""
-        return self.writer(temperature, top_k, top_p, seed).stream(prompt, length or self.recipe.task.length)
+        """The same, piece by piece, as it is generated."""
+        return self.generator(temperature, top_k, top_p, seed).stream(prompt, length or self.recipe.task.length)
 
-    def writer(
+    def generator(
         self,
         temperature: float | None = None,
         top_k: int | None = None,
         top_p: float | None = None,
         seed: int | None = None,
-    ) -> Writer:
-        """What writes behind `generate`, for many samples and their scores; a temperature of 0 takes the likeliest."""
+    ) -> Generator:
+        """The generator behind `generate`, for several samples and their scores; temperature 0 is greedy."""
         if temperature is not None and not temperature >= 0:
-            raise ConfigError(f"temperature = {temperature} must be at least 0, which takes the likeliest")
+            raise ConfigError(f"temperature = {temperature} must be at least 0, which is greedy decoding")
         given: dict[str, Any] = {"temperature": temperature or None, "top_k": top_k, "top_p": top_p, "seed": seed}
         config = replace(self.recipe.decode, **{name: value for name, value in given.items() if value is not None})
         if temperature == 0:
             config = replace(config, sample=False)
-        self.recipe.material.check_drawn(config)
-        return self.recipe.writer(self.ready, self.script, config)
+        self.modality.check_decode(config)
+        return self.recipe.generator(self.inference_module, self.modality, config)
 
-    def answer(self, text: str) -> str:
+    def predict_text(self, text: str) -> str:
         return self.generate(text)
 
-    def reading(self, text: str) -> Reading:
-        """A text as it is: nothing is written."""
-        tokens, words = self.writer().read(text)
-        return Reading(nothing(1), tokens, self.script.space(), {"target": [words]})
+    def teacher_forced(self, text: str) -> TeacherForcedPass:
+        """A teacher-forced pass over a text; nothing is generated."""
+        tokens, words = self.generator().encode_prompt(text)
+        return TeacherForcedPass(empty_source(1), tokens, self.modality.space(), {"target": [words]})
 
-    def observe(self, text: str) -> str:
-        self.reading(text).read(self.ready)
+    def run_for_trace(self, text: str) -> str:
+        self.teacher_forced(text).run(self.inference_module)
         return text
 
-    def initial(self) -> EncoderDecoder:
-        return self.recipe.build(self.script).eval()
+    def untrained_module(self) -> EncoderDecoder:
+        return self.recipe.build(self.modality).eval()
 
-    def spell(self) -> Mapping[str, Callable[[int], str]]:
-        return self.script.spell()
+    def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
+        return self.modality.id_to_token()
 
     @torch.no_grad()
-    def evaluate(self, asked: Asked, tell: Tell) -> Evaluation:
-        """Perplexity and bits a character; of numbers, nats a place. In streams as validation has them."""
-        if asked.beam is not None:
-            raise ConfigError("--beam: a text is scored as it is, nothing is searched for")
-        if len(asked.files) > 1:
-            raise ConfigError(f"--data: expected one file, got {len(asked.files)}")
-        data = self.recipe.data.scored_on(asked.files[0]) if asked.files else self.recipe.data
-        split = asked.split or ("test" if "test" in data.splits() else "valid")
-        name = str(asked.files[0]) if asked.files else split
-        sequence, counts = self.script.read(data, split)
+    def evaluate(self, request: EvalRequest, progress: Progress) -> Evaluation:
+        """Perplexity and bits per character of text, nats per position of numbers; in streams, as in validation."""
+        file = request.one_file()
+        data = self.recipe.data.scored_on(file) if file else self.recipe.data
+        split = request.choose_split(data.splits())
+        name = str(file or split)
+        sequence, counts = self.modality.read_split(data, split)
         if len(sequence) < 2:
-            raise DataError(f"{name}: there are {len(sequence)} places to score; at least 2 are needed")
-        unread = self.recipe.material.unread(name, counts, self.met(sequence))
-        task, carry, windows, places = Stream(self.script.space()), None, [], []
-        for number, batch in enumerate(through(sequence, self.recipe.task.window, self.recipe.rows)):
-            found, carry = surprises(self.module, task, batch, carry)
+            raise DataError(f"{name}: there are {len(sequence)} positions to score; at least 2 are needed")
+        notes = self.modality.unknown_token_notes(name, counts, sequence)
+        task, hidden_state, windows, order = StatefulNextToken(self.modality.space()), None, [], []
+        for number, batch in enumerate(stream_windows(sequence, self.recipe.task.window, self.recipe.rows)):
+            found, hidden_state = window_nll(self.module, task, batch, hidden_state)
             windows += found
-            places += [(row, number) for row, length in enumerate(batch.target.lengths.tolist()) if length > 1]
-            tell("scoring", sum(count for _, count in windows), len(sequence) - 1)
-        nats, asked_for = zip(*windows, strict=True)
-        scores = self.script.scores(perplexity(nats, asked_for), counts)
-        detail = {"unknown": counts["unknown"]} if unread else {}
-        parts = [window for _, window in sorted(zip(places, windows, strict=True))]  # stream by stream is the text
-        return Evaluation(name, scores, told=unread, detail=detail, unit="windows", parts=parts)
+            order += [(row, number) for row, length in enumerate(batch.target.lengths.tolist()) if length > 1]
+            progress("scoring", sum(count for _, count in windows), len(sequence) - 1)
+        nats, predictions = zip(*windows, strict=True)
+        scores = self.modality.eval_scores(perplexity(nats, predictions), counts)
+        detail = {"unknown": counts["unknown"]} if notes else {}
+        per_unit = [window for _, window in sorted(zip(order, windows, strict=True))]  # in the order of the text
+        return Evaluation(name, scores, summary_lines=notes, detail=detail, unit="windows", per_unit=per_unit)
 
-    def met(self, sequence: np.ndarray) -> set[str]:
-        """The tokens that stand in a sequence, as they are spelled; numbers are not."""
-        return {spell(int(id)) for spell in self.spell().values() for id in np.unique(sequence)}
+
+@torch.no_grad()
+def window_nll(
+    model: Any, task: StatefulNextToken, batch: Batch, hidden_state: Any
+) -> tuple[list[tuple[float, int]], Any]:
+    """Negative log-likelihood and predictions of each window of a batch that has any, and the next hidden state."""
+    features, hidden_state = task.features(model, batch, hidden_state)
+    real_BT, targets_BT = task.targets(batch)["next"]
+    found = []
+    for features_TD, targets_T, real_T in zip(features["next"], targets_BT, real_BT, strict=True):
+        if count := int(real_T.sum()):
+            nats = chunked_loss(model.readout, task.space.nll, features_TD[real_T], targets_T[real_T])
+            found.append((float(nats), count))
+    return found, hidden_state

@@ -1,4 +1,4 @@
-"""The job of labelling: its recipe, how it is tried while it trains, and the model that is used."""
+"""Token labeling: the recipe, validation during training, and the trained model."""
 
 from __future__ import annotations
 
@@ -13,346 +13,309 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.distributed import World
+from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, DataError
 from regard.look import Saliency
-from regard.look.saliency import by_words, log_odds
-from regard.models import ReaderConfig
+from regard.look.saliency import log_odds, token_saliency
+from regard.models import EncoderOnlyConfig
 from regard.models.base import Tagger
-from regard.models.crf_tagger import ChainTagger
-from regard.objective import Each, Objective, Tell
+from regard.models.crf_tagger import CRFTagger
+from regard.objective import Objective, PerToken
+from regard.progress import Progress
 from regard.sequence import Tokens
-from regard.tasks.base import Answer, Asked, Evaluation, Fetching, Model, Recipe, Starter, filled
-from regard.tasks.label import baseline, stats
-from regard.tasks.label import targets as said_at
-from regard.tasks.label.chains import Chains
-from regard.tasks.label.letters import NoLetters, Types, space_of
-from regard.tasks.label.predict import Labelled, Labeller
-from regard.tasks.label.prepare import REPAIRED, SPELLING, Chain, LabelConfig, LabelFeed, LabelPreparation
-from regard.tasks.label.restore import Restore
-from regard.tasks.label.sources import Columns, Lines, Scored, Sentence
-from regard.tasks.label.targets import Answers, Tags
-from regard.text.word_vocab import Spelling
+from regard.tasks.base import EvalRequest, Evaluation, Model, Recipe, RecipeTemplate, ScoredExample, with_weights
+from regard.tasks.label import baseline, stats, targets, vocab
+from regard.tasks.label.baseline import TagBaseline, load_baseline
+from regard.tasks.label.chains import FoldingChains
+from regard.tasks.label.config import LabelConfig, NoCharEncoder, check_char_width, input_space
+from regard.tasks.label.loader import LabelLoader
+from regard.tasks.label.predict import LabeledText, LabelPredictor
+from regard.tasks.label.prepare import REPAIRED, LabelPreparation
+from regard.tasks.label.restore import RestoreText
+from regard.tasks.label.sources import ConllFiles, EvalSource, TaggedSentence, TaggedTsv
+from regard.tasks.label.targets import CRFTask, TagTarget, TargetKind, load_target
+from regard.tasks.label.vocab import WordTypes, WordVocab
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
-from regard.train.schedule import Cosine
-from regard.train.trainer import surprise
+from regard.train.schedule import CosineDecay
+from regard.train.trainer import validation_loss
 
-DataConfig = Columns | Lines | Restore | Chains
+DataConfig = ConllFiles | TaggedTsv | RestoreText | FoldingChains
 CHUNK = 1024
-"""sentences that are labelled together while a model is scored"""
+"""Sentences that are scored together."""
 
 
 @dataclass(frozen=True)
 class LabelRecipe(Recipe):
-    """Everything that decides how a labeller learns.
-
-    >>> LabelRecipe.kind()
-    'label'
-    """
+    """Recipe of a tagger."""
 
     verb: ClassVar[str] = "label"
     metrics: ClassVar[tuple[str, ...]] = ("loss", "accuracy", "f1", "words", "mae")
     scores: ClassVar[tuple[str, ...]] = ("accuracy", "f1", "precision", "recall", "words", "mae", "baseline")
-    kept: ClassVar[tuple[str, ...]] = (SPELLING, said_at.FILE, baseline.FILE)
+    artifacts: ClassVar[tuple[str, ...]] = (vocab.FILE, targets.FILE, baseline.FILE)
 
     data: DataConfig
-    """where the sentences come from"""
-    model: ReaderConfig
-    """what reads"""
+    """source of the sentences"""
+    model: EncoderOnlyConfig
+    """the encoder"""
     task: LabelConfig = LabelConfig()
-    """what is asked"""
-    train: TrainConfig = TrainConfig(smoothing=0.0, tokens=2048, schedule=Cosine(lr=2e-3, warmup=100))
-    """how it learns"""
+    """tag scheme, CRF, character encoder, vocabulary"""
+    train: TrainConfig = TrainConfig(label_smoothing=0.0, batch_tokens=2048, schedule=CosineDecay(lr=2e-3, warmup=100))
+    """training"""
     seed: int = 1
-    """another seed, another run"""
+    """random seed"""
 
     def __post_init__(self) -> None:
-        check_answer(self.data, self.task, self.train)
-        if self.model.reach is not None and self.model.reach < self.task.longest:
+        check_label_type(self.data, self.task, self.train)
+        limit = self.model.position_limit
+        if limit is not None and limit < self.task.max_length:
             raise ConfigError(
-                f"task.longest = {self.task.longest} lets sentences of so many places through, and model.longest = "
-                f"{self.model.reach} has learned positions for fewer; make them equal"
+                f"task.max_length = {self.task.max_length} allows longer sentences than model.max_positions = {limit} "
+                "has learned positions for; make them equal"
             )
-        if self.task.letters.width >= self.model.width:
-            raise ConfigError(
-                f"task.letters.width = {self.task.letters.width} leaves nothing of model.width = {self.model.width} "
-                "for the word itself"
-            )
+        if self.task.char_encoder.width:
+            check_char_width(self.task.char_encoder.width, self.model.width)
         self.check()
 
     def preparation(self) -> LabelPreparation:
         return LabelPreparation(self.data, self.task)
 
-    def answers(self, run: Path) -> Answers:
-        """What may be said at a place, as preparation found it."""
-        chained = self.task.crf == "linear"
-        return said_at.load(run, self.data.answer, self.data.unit, self.task.spans, chained)
+    def load_artifacts(self, run: Path) -> LabelArtifacts:
+        """The vocabulary, targets and baseline that preparation stored."""
+        name = self.data.label_type
+        target = load_target(run, name, self.data.unit, self.task.span_scheme, self.task.crf == "linear")
+        return LabelArtifacts(WordVocab.load(run / vocab.FILE), target, load_baseline(run, name))
 
-    def build(self, spelling: Spelling, answers: Answers) -> Tagger | ChainTagger:
-        """The model with fresh weights, drawn by the seed."""
+    def build(self, vocab: WordVocab, target: TargetKind) -> Tagger | CRFTagger:
+        """The model with initial weights drawn from the seed."""
         torch.manual_seed(self.seed)
-        encoder = self.model.build_encoder(space_of(spelling, self.task.letters))
-        if isinstance(answers, Tags) and self.task.crf == "linear":
-            return ChainTagger(encoder, answers.space(), encoder.width)
-        return Tagger(encoder, answers.space(), encoder.width)
+        encoder = self.model.build_encoder(input_space(vocab, self.task.char_encoder))
+        if isinstance(target, TagTarget) and self.task.crf == "linear":
+            return CRFTagger(encoder, target.space(), encoder.width)
+        return Tagger(encoder, target.space(), encoder.width)
 
-    def feed(self, run: Path, world: World = World()) -> LabelFeed:  # noqa: B008
-        """The batches of data that is prepared."""
-        return LabelFeed.open(run / "data", self.answers(run), self.train.tokens, self.seed, world)
+    def loader(self, run: Path, group: ProcessGroup = ProcessGroup()) -> LabelLoader:  # noqa: B008
+        """The loader of the prepared data."""
+        target = self.load_artifacts(run).target
+        return LabelLoader.open(run / "data", target, self.train.batch_tokens, self.seed, group)
 
-    def parts(self, run: Path, world: World) -> tuple[Objective, LabelFeed, Validation]:
-        feed, spelling = self.feed(run, world), Spelling.load(run / SPELLING)
-        model, space = self.build(spelling, feed.answers), feed.answers.space(self.train.smoothing)
-        objective = Objective(model, Chain(space) if self.task.crf == "linear" else Each(space))
-        return objective, feed, Validation(objective, feed, self.labeller(model, spelling, feed.answers), self.task)
+    def training_parts(self, run: Path, group: ProcessGroup) -> tuple[Objective, LabelLoader, LabelValidation]:
+        loader, vocab = self.loader(run, group), self.load_artifacts(run).vocab
+        model, space = self.build(vocab, loader.target), loader.target.space(self.train.label_smoothing)
+        objective = Objective(model, CRFTask(space) if self.task.crf == "linear" else PerToken(space))
+        predictor = self.predictor(model, vocab, loader.target)
+        return objective, loader, LabelValidation(objective, loader, predictor, self.task.samples)
 
-    def labeller(self, model: Any, spelling: Spelling, answers: Answers) -> Labeller:
-        """What labels with a model."""
-        phrases = self.task.spans is not None
-        return Labeller(model, spelling, answers, self.data.unit, self.data.answer, phrases, self.task.longest)
+    def predictor(self, model: Any, vocab: WordVocab, target: TargetKind) -> LabelPredictor:
+        """The predictor of a model."""
+        data, with_spans = self.data, self.task.span_scheme is not None
+        return LabelPredictor(model, vocab, target, data.unit, data.label_type, with_spans, self.task.max_length)
 
-    def open(self, run: Path, saved: Checkpoint, refused: Sequence[str] = ()) -> LabelModel:
-        spelling, answers = Spelling.load(run / SPELLING), self.answers(run)
-        kept = Kept(spelling, answers, baseline.load(run, self.data.answer))
-        return LabelModel(filled(self.build(spelling, answers), saved), kept, self, saved.step, refused)
+    def load_model(self, run: Path, saved: Checkpoint, refused: Sequence[str] = ()) -> LabelModel:
+        found = self.load_artifacts(run)
+        return LabelModel(with_weights(self.build(found.vocab, found.target), saved), found, self, saved.step, refused)
 
     @classmethod
-    def starter(cls, languages: tuple[str, str] | None) -> Starter:
+    def template(cls, languages: tuple[str, str] | None) -> RecipeTemplate:
         if languages is not None:
             raise ConfigError("tags have no language; --source-lang and --target-lang are for translate")
-        kinds = {"data": "conll", "model": "recurrent", "task.letters": "convolution"}
+        kinds = {"data": "conll", "model": "recurrent", "task.char_encoder": "convolution"}
         files = {f"data.{split}": f"data/{split}.conll" for split in ("train", "valid", "test")}
-        return Starter(
+        return RecipeTemplate(
             "a tag for each word",
             kinds | {"train.optimizer": "adam", "train.schedule": "cosine"},
             files | STARTING,
-            later=("data.valid", "data.test"),
-            hints=["data/train.conll has a word a line, its tag in the last column, and a blank line after a sentence"],
+            commented_out=("data.valid", "data.test"),
+            hints=["data/train.conll has one word per line, its tag in the last column, a blank line after a sentence"],
         )
 
     def statistics(self, run: Path) -> dict[str, Any]:
-        return stats.counted(run, self.feed(run), Spelling.load(run / SPELLING))
+        return stats.statistics(run, self.loader(run), self.load_artifacts(run).vocab)
 
-    def told(self, statistics: Mapping[str, Any]) -> list[str]:
-        return stats.told(statistics, self.data.unit, self.task.scheme)
+    def format_statistics(self, statistics: Mapping[str, Any]) -> list[str]:
+        return stats.format_statistics(statistics, self.data.unit, self.task.scheme)
 
-    def described(self, run: Path) -> str:
-        feed, spelling = self.feed(run), Spelling.load(run / SPELLING)
-        words = f"{len(spelling.words):,} {self.data.unit}s"
-        said = f", {len(feed.answers.names)} tags" if isinstance(feed.answers, Tags) else ""
-        counts = f"{len(feed.train):,} train, {len(feed.held_out):,} valid sentences{stats.noted(run)}"
-        return f"{counts}       {words}{said}"
-
-    def origin(self) -> str:
-        return self.data.attribution()
-
-    def fetch(self, progress: Fetching | None = None) -> None:
-        if isinstance(self.data, Restore):
-            self.data.fetch(progress)
+    def summary(self, run: Path) -> str:
+        loader, vocab = self.loader(run), self.load_artifacts(run).vocab
+        words = f"{len(vocab.words):,} {self.data.unit}s"
+        tags = f", {len(loader.target.names)} tags" if isinstance(loader.target, TagTarget) else ""
+        counts = f"{len(loader.train):,} train, {len(loader.valid):,} valid sentences{stats.format_issues(run)}"
+        return f"{counts}       {words}{tags}"
 
 
-STARTING: dict[str, Any] = {"model.width": 200, "model.dropout": 0.4, "task.least": 2, "train.epochs": 10.0}
-"""Where a new recipe leaves the defaults."""
-MEASURED = {"tags": {"loss", "accuracy"}, "text": {"loss", "accuracy", "words"}}
-"""Of what is wanted, what validation measures; of all others loss and mae."""
+STARTING: dict[str, Any] = {"model.width": 200, "model.dropout": 0.4, "task.min_count": 2, "train.epochs": 10.0}
+"""Settings of a new recipe that differ from the defaults."""
+METRICS = {"tags": {"loss", "accuracy"}, "text": {"loss", "accuracy", "words"}}
+"""Validation metrics of each label type; loss and mae of all others."""
 
 
-def check_answer(data: DataConfig, task: LabelConfig, train: TrainConfig) -> None:
-    """Refuse settings that what is wanted at a place does not go with.
-
-    >>> check_answer(Chains(), LabelConfig(crf="linear"), TrainConfig(smoothing=0.0))
-    Traceback (most recent call last):
-    regard.errors.ConfigError: task.crf = "linear" chooses among tags, and what is wanted here are angles; use ...
-    """
-    wanted = {"tags": "tags", "text": "the forms of characters"}.get(data.answer, data.answer)
-    if data.answer in ("numbers", "angles") and task.crf != "none":
+def check_label_type(data: DataConfig, task: LabelConfig, train: TrainConfig) -> None:
+    """Refuse settings that do not fit the labels of the data."""
+    labels = {"tags": "tags", "text": "the forms of characters"}.get(data.label_type, data.label_type)
+    if data.label_type in ("numbers", "angles") and task.crf != "none":
+        raise ConfigError(f'task.crf = "linear" needs tags, and the labels here are {labels}; use task.crf = "none"')
+    if data.label_type != "tags" and task.scheme != "none":
         raise ConfigError(
-            f'task.crf = "linear" chooses among tags, and what is wanted here are {wanted}; use task.crf = "none"'
-        )
-    if data.answer != "tags" and task.scheme != "none":
-        raise ConfigError(
-            f'task.scheme = "{task.scheme}" reads spans from tags, and what is wanted here are {wanted}; use '
+            f'task.scheme = "{task.scheme}" reads spans from tags, and the labels here are {labels}; use '
             'task.scheme = "none"'
         )
-    if data.unit == "character" and not isinstance(task.letters, NoLetters):
+    if data.unit == "character" and not isinstance(task.char_encoder, NoCharEncoder):
         raise ConfigError(
-            f'task.letters.kind = "{task.letters.kind}": what is read here are single characters, which have no '
-            'letters; use "none"'
+            f'task.char_encoder.kind = "{task.char_encoder.kind}": the tokens here are single characters; use "none"'
         )
-    if task.crf == "linear" and train.smoothing:
+    if task.crf == "linear" and train.label_smoothing:
         raise ConfigError(
-            f"train.smoothing = {train.smoothing}: a chain scores whole sequences of tags, there is nothing to smooth; "
-            "set it to 0"
+            f"train.label_smoothing = {train.label_smoothing}: a CRF scores whole tag sequences, which have no label "
+            "smoothing; set it to 0"
         )
-    measured = MEASURED.get(data.answer, {"loss", "mae"}) | ({"f1"} if task.scheme != "none" else set())
-    if train.select in LabelRecipe.metrics and train.select not in measured:
-        hint = "; task.scheme says how tags write spans" if train.select == "f1" else ""
+    metrics = METRICS.get(data.label_type, {"loss", "mae"}) | ({"f1"} if task.scheme != "none" else set())
+    if train.best_metric in LabelRecipe.metrics and train.best_metric not in metrics:
+        hint = "; task.scheme says how tags encode spans" if train.best_metric == "f1" else ""
         raise ConfigError(
-            f"train.select: validation measures {', '.join(sorted(measured))} here, got {train.select!r}{hint}"
+            f"train.best_metric: validation measures {', '.join(sorted(metrics))} here, got {train.best_metric!r}{hint}"
         )
 
 
 @dataclass(frozen=True)
-class Validation:
-    """Loss, what the task measures over all validation sentences, and what the model says about some of them.
-
-    >>> import tempfile
-    >>> from regard.run import Run
-    >>> settings = ["data.kind=chains", "data.count=20", "task.kind=label", "model.kind=mlp", "task.samples=1"]
-    >>> recipe = Recipe.read(None, settings)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Run(Path(folder)).prepare(recipe)
-    ...     metrics, samples = recipe.parts(Path(folder), World())[2]()
-    >>> list(metrics), [list(sample) for sample in samples]
-    (['loss', 'mae'], [['text', 'output', 'reference']])
-    """
+class LabelValidation:
+    """Loss and metrics on the validation data, and sample predictions."""
 
     objective: Objective
-    feed: LabelFeed
-    labeller: Labeller
-    task: LabelConfig
+    loader: LabelLoader
+    predictor: LabelPredictor
+    samples: int
 
     @torch.no_grad()
     def __call__(self) -> tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]:
-        feed, world, measure = self.feed, self.feed.world, self.feed.answers.measure
-        sums, empty = Counter[str](), measure.tally((), (), ())
-        rows = np.arange(len(feed.held_out))[world.rank :: world.size]
+        loader, group, metric = self.loader, self.loader.group, self.loader.target.metric
+        sums, empty = Counter[str](), metric.tally((), (), ())
+        rows = np.arange(len(loader.valid))[group.rank :: group.size]
         for start in range(0, len(rows), CHUNK):
-            for one in zip(*self.labelled(rows[start : start + CHUNK]), strict=True):
-                sums.update(measure.tally(*one))
-        total = world.sum({name: torch.tensor(float(sums[name]), dtype=torch.double) for name in empty})
-        loss = surprise(self.objective, feed, world)["loss"]
-        metrics = {"loss": loss, **measure.metrics({name: float(value) for name, value in total.items()})}
-        return metrics, self.sampled() if world.leads else ()
+            for sentence in zip(*self.predict(rows[start : start + CHUNK]), strict=True):
+                sums.update(metric.tally(*sentence))
+        total = group.sum({name: torch.tensor(float(sums[name]), dtype=torch.double) for name in empty})
+        loss = validation_loss(self.objective, loader, group)["loss"]
+        metrics = {"loss": loss, **metric.metrics({name: float(value) for name, value in total.items()})}
+        return metrics, self.sample_predictions() if group.is_main else ()
 
-    def labelled(self, rows: np.ndarray) -> tuple[list[list[str]], list[list[str]], list[list[str]]]:
-        """Of some validation sentences: the words, what is said, what is wanted."""
-        words = self.feed.words(self.feed.held_out, rows)
-        said = [[answer.label for answer in row] for row in self.labeller.say(words)]
-        return words, said, self.feed.wanted(self.feed.held_out, rows)
+    def predict(self, rows: np.ndarray) -> tuple[list[list[str]], list[list[str]], list[list[str]]]:
+        """The words, predicted labels and correct labels of validation sentences."""
+        words = self.loader.words(self.loader.valid, rows)
+        outputs = [[one.label for one in row] for row in self.predictor.predict_tokens(words)]
+        return words, outputs, self.loader.references(self.loader.valid, rows)
 
-    def sampled(self) -> list[dict[str, str]]:
-        """Some sentences from all over: many files begin with their shortest."""
-        size = len(self.feed.held_out)
-        rows = np.arange(min(size, self.task.samples)) * size // max(1, min(size, self.task.samples))
-        between = "" if self.labeller.unit == "character" and self.labeller.kind == "text" else " "
+    def sample_predictions(self) -> list[dict[str, str]]:
+        """Predictions of evenly spaced sentences, since many files begin with their shortest."""
+        size = len(self.loader.valid)
+        rows = np.arange(min(size, self.samples)) * size // max(1, min(size, self.samples))
+        join = ("" if self.predictor.unit == "character" and self.predictor.label_type == "text" else " ").join
         return [
-            {"text": between.join(words), "output": between.join(said), "reference": between.join(wanted)}
-            for words, said, wanted in zip(*self.labelled(rows), strict=True)
+            {"text": join(words), "output": join(output), "reference": join(reference)}
+            for words, output, reference in zip(*self.predict(rows), strict=True)
         ]
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What preparation found and a model needs for ever.
+class LabelArtifacts:
+    """Prepared files that a model needs."""
 
-    >>> Kept(Spelling(("a",), ()), Tags(("X", "Y")), baseline.Usual("X", {})).spelling.size
-    3
-    """
-
-    spelling: Spelling
-    answers: Answers
-    habits: baseline.Habits
+    vocab: WordVocab
+    target: TargetKind
+    baseline: TagBaseline
 
 
 class LabelModel(Model):
-    """A trained labeller: a text in, a label for each of its places out.
+    """Trained tagger: a text in, a label for each token out."""
 
-    >>> recipe = Recipe.read(None, ["data={kind='conll', train='a'}", "task.kind=label", "model.kind=mlp"])
-    >>> kept = Kept(Spelling(("the", "cat"), ()), Tags(("D", "N")), baseline.Usual("N", {"the": "D"}))
-    >>> model = LabelModel(recipe.build(kept.spelling, kept.answers), kept, recipe, step=0)
-    >>> found = model.label("the cat, asleep")
-    >>> [(token.text, token.start, token.end) for token in found.tokens]
-    [('the', 0, 3), ('cat', 4, 7), (',', 7, 8), ('asleep', 9, 15)]
-    """
-
-    module: Tagger | ChainTagger
+    module: Tagger | CRFTagger
     recipe: LabelRecipe
 
     def __init__(
-        self, module: Tagger | ChainTagger, kept: Kept, recipe: LabelRecipe, step: int, refused: Sequence[str] = ()
+        self,
+        module: Tagger | CRFTagger,
+        artifacts: LabelArtifacts,
+        recipe: LabelRecipe,
+        step: int,
+        refused: Sequence[str] = (),
     ) -> None:
         super().__init__(module, recipe, step, refused)
-        self.kept = kept
+        self.vocab, self.target, self.baseline = artifacts.vocab, artifacts.target, artifacts.baseline
 
     @overload
-    def label(self, text: str) -> Labelled: ...  # type: ignore[overload-overlap]  # a str is a sequence of str
+    def label(self, text: str) -> LabeledText: ...  # type: ignore[overload-overlap]  # a str is a sequence of str
 
     @overload
-    def label(self, text: Sequence[str]) -> list[Labelled]: ...
+    def label(self, text: Sequence[str]) -> list[LabeledText]: ...
 
     def label(self, text: str | Sequence[str]) -> Any:
-        """A text, or each text of a list, with its labels: tokens with offsets and probabilities, and spans."""
+        """Label a text or a list of texts: tokens with offsets and probabilities, and spans."""
         texts = [text] if isinstance(text, str) else list(text)
-        found = self.labeller().label(texts)
+        found = self.predictor().label(texts)
         return found[0] if isinstance(text, str) else found
 
-    def labeller(self) -> Labeller:
-        """What labels behind `label`, for whole files and for words that are cut already."""
-        return self.recipe.labeller(self.ready, self.kept.spelling, self.kept.answers)
+    def predictor(self) -> LabelPredictor:
+        """The predictor behind `label`, for whole files and for tokenized sentences."""
+        return self.recipe.predictor(self.inference_module, self.vocab, self.target)
 
-    def answer(self, text: str) -> str:
+    def predict_text(self, text: str) -> str:
         return self.label(text).output
 
-    def spell(self) -> Mapping[str, Callable[[int], str]]:
-        return {"source": self.kept.spelling.spelled}
+    def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
+        return {"source": self.vocab.word}
 
     def saliency(self, text: str) -> Saliency:
-        """What each word did for each label: a row a place, of log-odds, or of the number that is said there."""
-        labeller = self.labeller()
-        words = [place.read for place in labeller.places(text)]
+        """Attribution of each predicted label to the words: of the tag's log-odds, or of the predicted number."""
+        predictor = self.predictor()
+        words = [token.text for token in predictor.tokenize(text)]
         if not words:
-            raise DataError("the text is empty; there is nothing that an answer could hang on")
-        if len(words) > stats.SHOWN:
+            raise DataError("the text is empty; there is no prediction to explain")
+        if len(words) > stats.MAX_SALIENCY_TOKENS:
             raise DataError(
-                f"the text has {len(words):,} places, and {stats.SHOWN} can be drawn against one another; shorten it"
+                f"the text has {len(words):,} tokens, and at most {stats.MAX_SALIENCY_TOKENS} can be drawn; shorten it"
             )
-        said = [answer.label for answer in labeller.say([words])[0]]
-        source = Types.of(words, self.kept.spelling).tokens([np.arange(len(words))])
+        labels = [one.label for one in predictor.predict_tokens([words])[0]]
+        source = WordTypes.encode(words, self.vocab).collate([np.arange(len(words))])
 
         def scores(source: Tokens) -> Tensor:
             out_LC = self.module.readout(self.module(source))[0]
-            return stats.asked(out_LC, self.kept.answers, said, log_odds)
+            if not isinstance(self.target, TagTarget):
+                return self.target.space().mode(out_LC)[:, 0]
+            return log_odds(out_LC)[range(len(labels)), [self.target.names.index(label) for label in labels]]
 
         embed: Any = self.module.encoder.embed
-        rows = [f"{word} {label}" for word, label in zip(words, said, strict=True)]
-        return Saliency("each label", words, by_words(scores, embed, source), rows, ("label", "read"))
+        rows = [f"{word} {label}" for word, label in zip(words, labels, strict=True)]
+        return Saliency("each label", words, token_saliency(scores, embed, source), rows, ("label", "read"))
 
-    def evaluate(self, asked: Asked, tell: Tell) -> Evaluation:
-        """Accuracy, F1 of spans, whole words or errors, as the task has it, beside those of the usual answers."""
-        if asked.beam is not None:
-            raise ConfigError("--beam: labels are chosen at once, nothing is searched for")
-        if len(asked.files) > 1:
-            raise ConfigError(f"--data: expected one file, got {len(asked.files)}")
-        name, sentences, amiss = self.asked_sentences(asked)
-        labeller, said = self.labeller(), list[list[str]]()
+    def evaluate(self, request: EvalRequest, progress: Progress) -> Evaluation:
+        """Accuracy, span F1, word accuracy or absolute error, next to the baseline's."""
+        name, sentences, issues = self.eval_sentences(request)
+        predictor, outputs = self.predictor(), list[list[str]]()
         began = time.perf_counter()
         for start in range(0, len(sentences), CHUNK):
-            part = labeller.say([sentence.words for sentence in sentences[start : start + CHUNK]])
-            said += [[answer.label for answer in row] for row in part]
-            tell("labelling", len(said), len(sentences))
+            chunk = predictor.predict_tokens([sentence.words for sentence in sentences[start : start + CHUNK]])
+            outputs += [[one.label for one in row] for row in chunk]
+            progress("labeling", len(outputs), len(sentences))
         seconds = time.perf_counter() - began
-        words, wanted = [s.words for s in sentences], [s.tags for s in sentences]
-        usual = [self.kept.habits.said(row) for row in words]
-        measure = self.kept.answers.measure
-        scores = measure.scores(words, said, wanted, usual)
-        parts = [measure.part(measure.tally(*rows)) for rows in zip(words, said, wanted, strict=True)]
-        answers = [Answer(*map(" ".join, rows)) for rows in zip(words, said, wanted, strict=True)]
-        lines, detail = stats.details(said, wanted, self.recipe.task.spans, amiss)
-        return Evaluation(name, scores, answers, seconds, lines, detail, parts=parts)
+        words, references = [s.words for s in sentences], [s.tags for s in sentences]
+        metric = self.target.metric
+        scores = metric.scores(words, outputs, references, [self.baseline.predict(row) for row in words])
+        rows = list(zip(words, outputs, references, strict=True))
+        per_unit = [metric.part(metric.tally(*row)) for row in rows]
+        examples = [ScoredExample(*map(" ".join, row)) for row in rows]
+        lines, detail = stats.evaluation_details(outputs, references, self.recipe.task.span_scheme, issues)
+        return Evaluation(name, scores, examples, seconds, lines, detail, per_unit=per_unit)
 
-    def asked_sentences(self, asked: Asked) -> tuple[str, list[Sentence], stats.Amiss]:
-        """What is scored: its name, the sentences, and what had to be repaired or was never seen."""
-        data: Scored = self.recipe.data.scored_on(asked.files[0]) if asked.files else self.recipe.data
-        split = "test" if asked.files else asked.split or ("test" if "test" in data.splits() else "valid")
-        name, counts, unseen = str(asked.files[0]) if asked.files else split, Counter[str](), Counter[str]()
-        preparation = self.recipe.preparation()
-        sentences = [preparation.mended(sentence, counts) for sentence in data.sentences(split)]
+    def eval_sentences(self, request: EvalRequest) -> tuple[str, list[TaggedSentence], stats.DataIssues]:
+        """The name and sentences of the data to score, and its repaired and unseen tags."""
+        file, counts, unseen = request.one_file(), Counter[str](), Counter[str]()
+        data: EvalSource = self.recipe.data.scored_on(file) if file else self.recipe.data
+        split = "test" if file else request.choose_split(data.splits())
+        name, preparation = str(file) if file else split, self.recipe.preparation()
+        sentences = [preparation.repair(sentence, counts) for sentence in data.sentences(split)]
         if not sentences:
             raise DataError(f"{name}: there is no sentence to score")
-        if isinstance(self.kept.answers, Tags):
+        if isinstance(self.target, TagTarget):
             for sentence in sentences:
-                preparation.unseen(sentence, self.kept.answers)  # refuses, if the task is strict
-                unseen.update(tag for tag in sentence.tags if not self.kept.answers.knows(tag))
-        return name, sentences, stats.Amiss(counts[REPAIRED], unseen)
+                preparation.has_unseen_tag(sentence, self.target)  # refuses, if the task is strict
+                unseen.update(tag for tag in sentence.tags if tag not in self.target)
+        return name, sentences, stats.DataIssues(counts[REPAIRED], unseen)

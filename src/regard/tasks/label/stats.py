@@ -1,207 +1,131 @@
-"""What prepared tagged sentences are like, and what else an evaluation of labels tells: scores by kind of span."""
+"""Statistics of prepared tagged sentences, and details of an evaluation: scores per kind of span, unseen tags."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
-from regard.data import Shards
+from regard.data import padding_share
 from regard.metrics.spans import Scheme, f1, is_span_tag, precision, recall, spans
-from regard.tasks.label.prepare import LabelFeed
-from regard.tasks.label.targets import Answers, Tags
-from regard.text.word_vocab import Spelling
+from regard.tasks.base import read_counts
+from regard.tasks.label.loader import LabelLoader
+from regard.tasks.label.targets import TagTarget
+from regard.tasks.label.vocab import WordVocab
 
-SHOWN = 120
-"""places of the longest text whose labels are drawn against its words"""
-LISTED, FEW = 12, 5
-"""tags that are told of by name: those of training, and those it never had"""
+MAX_SALIENCY_TOKENS = 120
+"""Tokens of the longest text whose labels are drawn against its words."""
+LISTED, LISTED_UNSEEN = 12, 5
+"""Tags that are listed by name."""
+NO_ISSUES = ("read", "tokens")
+"""Counts of preparation that are not about problems of the data."""
 
 
-COUNTED = ("read", "places")
-"""of what preparation counts, that with which nothing is wrong"""
-
-
-def counted(run: Path, feed: LabelFeed, spelling: Spelling) -> dict[str, Any]:
-    """What preparation found, as plain data.
-
-    >>> import tempfile
-    >>> from regard.tasks import Recipe
-    >>> from regard.run import Run
-    >>> recipe = Recipe.read(None, ["data.kind=chains", "data.count=20", "task.kind=label", "model.kind=mlp"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Run(Path(folder)).prepare(recipe)
-    ...     found = recipe.statistics(Path(folder))
-    >>> found["words"], found["train"]["kept"], found["valid"]["kept"]
-    (8, 20, 2)
-    """
-    counts = json.loads((run / "data" / "counts.json").read_text(encoding="utf-8"))
-    found: dict[str, Any] = {"words": len(spelling.words), "letters": len(spelling.letters)}
-    if isinstance(feed.answers, Tags):
-        numbers = np.bincount(feed.train.flat("tags").astype(np.int64), minlength=len(feed.answers.names))
-        tags = Counter(dict(zip(feed.answers.names, numbers.tolist(), strict=True)))
+def statistics(run: Path, loader: LabelLoader, vocab: WordVocab) -> dict[str, Any]:
+    """Vocabulary, tags, and per split the sentences, lengths and batches, as plain JSON."""
+    counts = read_counts(run)
+    found: dict[str, Any] = {"words": len(vocab.words), "chars": len(vocab.chars)}
+    if isinstance(loader.target, TagTarget):
+        numbers = np.bincount(loader.train.flat("tags").astype(np.int64), minlength=len(loader.target.names))
+        tags = Counter(dict(zip(loader.target.names, numbers.tolist(), strict=True)))
         found["tags"] = dict(tags.most_common())
-    for split, shards in (("train", feed.train), ("valid", feed.held_out)):
-        read = counts[split].pop("read")
-        places = counts[split].pop("places")
-        noted = {reason: count for reason, count in counts[split].items() if count}
-        batches = list(feed.plan(shards).epoch(0))
-        found[split] = {"read": read, "kept": len(shards), "noted": noted, "places": places, **lengths(shards, batches)}
+    for split, shards in (("train", loader.train), ("valid", loader.valid)):
+        issues = {name: count for name, count in counts[split].items() if count and name not in NO_ISSUES}
+        batches = list(loader.plan(shards).epoch(0))
+        found[split] = {"read": counts[split]["read"], "kept": len(shards), "issues": issues}
+        found[split] |= {**shards.length_statistics("words"), "batches": len(batches)}
+        found[split]["padding"] = padding_share(shards.lengths("words"), batches)
     return found
 
 
-def noted(run: Path) -> str:
-    """What preparation repaired or left out, over all splits.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as run:
-    ...     Path(run, "data").mkdir()
-    ...     train, valid = {"read": 7, "places": 9, "repaired tags": 2}, {"repaired tags": 1, "too long": 0}
-    ...     _ = Path(run, "data", "counts.json").write_text(json.dumps({"train": train, "valid": valid}))
-    ...     noted(Path(run))
-    '; 3 repaired tags'
-    """
+def format_issues(run: Path) -> str:
+    """What preparation repaired or dropped, over all splits."""
     sums = Counter[str]()
-    for counts in json.loads((run / "data" / "counts.json").read_text(encoding="utf-8")).values():
+    for counts in read_counts(run).values():
         sums.update(counts)
-    return "".join(f"; {count:,} {reason}" for reason, count in sums.items() if count and reason not in COUNTED)
+    return "".join(f"; {count:,} {name}" for name, count in sums.items() if count and name not in NO_ISSUES)
 
 
-def lengths(shards: Shards, batches: Sequence[np.ndarray]) -> dict[str, float]:
-    """Places of a sentence: the mean, the 99th of 100, the most; batches, and the share of them that is padding.
-
-    >>> import tempfile
-    >>> from regard.data import ShardWriter
-    >>> with tempfile.TemporaryDirectory() as name:
-    ...     with ShardWriter(Path(name, "train"), {"words": 9}) as writer:
-    ...         writer.append([([4, 5, 6],), ([6],)])
-    ...     lengths(Shards.open(Path(name, "train")), [np.array([0, 1])])
-    {'mean': 2.0, 'p99': 2, 'most': 3, 'batches': 1, 'padding': 0.3333}
-    """
-    found = shards.lengths("words")[np.arange(len(shards))]
-    given = sum(int(found[rows].max()) * len(rows) for rows in batches)
-    return {
-        "mean": round(float(found.mean()), 2),
-        "p99": int(np.quantile(found, 0.99)),
-        "most": int(found.max()),
-        "batches": len(batches),
-        "padding": round(1 - float(found.sum()) / given, 4),
-    }
-
-
-def told(found: Mapping[str, Any], unit: str, scheme: str) -> list[str]:
-    """The same for people.
-
-    >>> split = {"read": 3, "kept": 2, "noted": {"too long": 1}, "places": 5, "mean": 2.5, "p99": 3, "most": 3}
-    >>> split |= {"batches": 1, "padding": 0.25}
-    >>> found = {"words": 4, "letters": 0, "tags": {"O": 4, "B-X": 1}, "train": split, "valid": split}
-    >>> print(*told(found, "word", "none")[:4], sep="\\n")
-    vocabulary  4 words
-    tags        2: O 80.0 %, B-X 20.0 %
-                they look like spans; task.scheme = "bio" would score and repair them as such
-    train       2 of 3 sentences; 1 too long
-    """
-    letters = f" of {found['letters']:,} letters" if found["letters"] else ""
-    lines = [f"vocabulary  {found['words']:,} {unit}s{letters}"]
+def format_statistics(found: Mapping[str, Any], unit: str, scheme: str) -> list[str]:
+    """The statistics as lines of text."""
+    chars = f" of {found['chars']:,} characters" if found["chars"] else ""
+    lines = [f"vocabulary  {found['words']:,} {unit}s{chars}"]
     if "tags" in found:
         tags, total = found["tags"], sum(found["tags"].values())
-        few = list(tags.items())[:LISTED]
-        shares = ", ".join(f"{_visible(tag)} {100 * count / total:.1f} %" for tag, count in few)
+        frequent = list(tags.items())[:LISTED]
+        shares = ", ".join(f"{_visible(tag)} {100 * count / total:.1f} %" for tag, count in frequent)
         lines.append(f"tags        {len(tags):,}: {shares}{', ...' if len(tags) > LISTED else ''}")
         if scheme == "none" and "O" in tags and all(is_span_tag(tag, "bioes") for tag in tags):
             guess = "bio" if all(is_span_tag(tag, "bio") for tag in tags) else "bioes"
             lines.append(f'{"":<10}  they look like spans; task.scheme = "{guess}" would score and repair them as such')
     for split in ("train", "valid"):
-        part = found[split]
-        noted = "".join(f"; {count:,} {reason}" for reason, count in part["noted"].items())
-        lines.append(f"{split:<10}  {part['kept']:,} of {part['read']:,} sentences{noted}")
+        row = found[split]
+        issues = "".join(f"; {count:,} {name}" for name, count in row["issues"].items())
+        lines.append(f"{split:<10}  {row['kept']:,} of {row['read']:,} sentences{issues}")
         lines.append(
-            f"            {part['places']:,} {unit}s, {part['mean']} a sentence, 99 % have at most {part['p99']}, the "
-            f"longest {part['most']}; padding {100 * part['padding']:.1f} % of {part['batches']:,} batches"
+            f"            {row['tokens']:,} {unit}s, {row['mean']} per sentence, 99 % have at most {row['p99']}, the "
+            f"longest {row['most']}; padding {100 * row['padding']:.1f} % of {row['batches']:,} batches"
         )
     return lines
 
 
 def _visible(tag: str) -> str:
-    """A tag that can be seen: those of characters may be a space, or nothing."""
+    """A tag in quotes if it is empty or has spaces, as written forms may."""
     return tag if tag.split() == [tag] else f'"{tag}"'
 
 
 @dataclass(frozen=True)
-class Amiss:
-    """What was amiss in data that a model is scored on.
-
-    >>> Amiss(2, Counter({"B-GPE": 3})).told()
-    ['noted      2 tags were repaired', 'noted      3 places have tags that training never had: B-GPE']
-    """
+class DataIssues:
+    """Problems of the data that a model is scored on."""
 
     repaired: int = 0
-    """tags that broke the scheme of spans"""
+    """tags that violated the scheme"""
     unseen: Counter[str] = field(default_factory=Counter)
-    """tags that training never had, which count as faults"""
+    """tags that are not in training, which count as errors"""
 
-    def told(self) -> list[str]:
-        """The same for people."""
-        lines = [f"noted      {self.repaired:,} tags were repaired"] if self.repaired else []
+    def summary_lines(self) -> list[str]:
+        """The problems as lines of text."""
+        lines = [f"note       {self.repaired:,} tags were repaired"] if self.repaired else []
         if self.unseen:
-            few = ", ".join(_visible(tag) for tag, _ in self.unseen.most_common(FEW))
-            more = ", ..." if len(self.unseen) > FEW else ""
-            lines.append(f"noted      {self.unseen.total():,} places have tags that training never had: {few}{more}")
+            tags = ", ".join(_visible(tag) for tag, _ in self.unseen.most_common(LISTED_UNSEEN))
+            more = ", ..." if len(self.unseen) > LISTED_UNSEEN else ""
+            lines.append(f"note       {self.unseen.total():,} tokens have tags that are not in training: {tags}{more}")
         return lines
 
 
-def details(
-    said: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]], scheme: Scheme | None, amiss: Amiss
+def evaluation_details(
+    outputs: Sequence[Sequence[str]], references: Sequence[Sequence[str]], scheme: Scheme | None, issues: DataIssues
 ) -> tuple[list[str], dict[str, Any]]:
-    """What an evaluation tells besides its scores, in lines and as plain data: F1 by kind, and what was amiss.
+    """Details of an evaluation as lines and as plain JSON: F1 per kind of span, and problems of the data.
 
-    >>> print(*details([["B-A", "O"]], [["B-A", "B-B"]], "bio", Amiss())[0], sep="\\n")
+    >>> print(*evaluation_details([["B-A", "O"]], [["B-A", "B-B"]], "bio", DataIssues())[0], sep="\\n")
     A              1 spans  F1 100.00, precision 100.00, recall 100.00
     B              1 spans  F1   0.00, precision   0.00, recall   0.00
     """
-    noted: dict[str, Any] = {"repaired": amiss.repaired, "unseen": dict(amiss.unseen)}
-    lines, detail = list[str](), {name: value for name, value in noted.items() if value}
+    problems: dict[str, Any] = {"repaired": issues.repaired, "unseen": dict(issues.unseen)}
+    lines, detail = list[str](), {name: value for name, value in problems.items() if value}
     if scheme is not None:
         detail["kinds"] = {
             kind: {"spans": sums[2], "f1": f1(sums), "precision": precision(sums), "recall": recall(sums)}
-            for kind, sums in by_kind(said, wanted).items()
+            for kind, sums in spans_by_kind(outputs, references).items()
         }
         for kind, row in detail["kinds"].items():
             scores = f"F1 {row['f1']:6.2f}, precision {row['precision']:6.2f}, recall {row['recall']:6.2f}"
             lines.append(f"{kind:<10} {row['spans']:>5,} spans  {scores}")
-    return [*lines, *amiss.told()], detail
+    return [*lines, *issues.summary_lines()], detail
 
 
-def by_kind(said: Sequence[Sequence[str]], wanted: Sequence[Sequence[str]]) -> dict[str, list[float]]:
-    """Of each kind of span, the most frequent first: how many are right, were said, are there.
-
-    >>> by_kind([["B-A", "O"]], [["B-A", "B-B"]])
-    {'A': [1, 1, 1], 'B': [0, 0, 1]}
-    """
-    right, ours, theirs = Counter[str](), Counter[str](), Counter[str]()
-    for output, reference in zip(said, wanted, strict=True):
+def spans_by_kind(outputs: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> dict[str, list[float]]:
+    """For each kind of span, the most frequent first: correct, predicted and reference spans."""
+    correct, predicted, actual = Counter[str](), Counter[str](), Counter[str]()
+    for output, reference in zip(outputs, references, strict=True):
         a, b = set(spans(output)), set(spans(reference))
-        right.update(span.kind for span in a & b)
-        ours.update(span.kind for span in a)
-        theirs.update(span.kind for span in b)
-    kinds = sorted(theirs | ours, key=lambda kind: (-theirs[kind], kind))
-    return {kind: [right[kind], ours[kind], theirs[kind]] for kind in kinds}
-
-
-def asked(out_LC: Tensor, answers: Answers, said: Sequence[str], log_odds: Callable[[Tensor], Tensor]) -> Tensor:
-    """(L,) what is looked into at each place: the log-odds of the tag that is said, or the number itself.
-
-    >>> import torch
-    >>> asked(torch.tensor([[2.0, 0.0], [1.0, 4.0]]), Tags(("A", "B")), ["A", "A"], lambda out: out)
-    tensor([2., 1.])
-    """
-    if isinstance(answers, Tags):
-        ids = [answers.names.index(label) for label in said]
-        return log_odds(out_LC)[range(len(ids)), ids]
-    return answers.space().next(out_LC)[:, 0]
+        correct.update(span.kind for span in a & b)
+        predicted.update(span.kind for span in a)
+        actual.update(span.kind for span in b)
+    kinds = sorted(actual | predicted, key=lambda kind: (-actual[kind], kind))
+    return {kind: [correct[kind], predicted[kind], actual[kind]] for kind in kinds}

@@ -1,7 +1,6 @@
-"""What is wanted at each place of a sentence: one of some tags, how the place is written, a number, an angle.
+"""Targets of token labeling: tags, numbers and angles; storage, output space, decoding and metric of each.
 
-Where labelling differs between them, and nowhere else: how they are kept, what is asked of a model, and what its
-outputs say. What they are is kept with a model, in answers.json.
+The targets found in training are stored with a model, in targets.json.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,201 +18,190 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.data import ColumnKind
 from regard.errors import DataError, ModelError
-from regard.metrics.labels import Errors, Measure, Phrases, Places, Spelt
-from regard.metrics.spans import Scheme, ends, follows
-from regard.nn.crf import Allowed, LinearChain
-from regard.sequence import PAD, Padded, Tokens
+from regard.files import write_text_atomically
+from regard.loss import Loss
+from regard.metrics.labels import AbsoluteError, CharacterAccuracy, LabelMetric, SpanF1, TokenAccuracy
+from regard.metrics.spans import Scheme, can_end, can_follow
+from regard.nn.crf import LinearChainCRF, TransitionMask
+from regard.objective import Batch, PerToken
+from regard.sequence import Padded, Tokens
 from regard.spaces import Angles, Classes, Space, Values
-from regard.tasks.label.sources import Kind, Sentence
+from regard.tasks.label.sources import TaggedSentence, TargetName
 
-FILE = "answers.json"
+FILE = "targets.json"
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a model says at a place, and how likely it holds it.
-
-    >>> Said("B-PER", 0.9).label
-    'B-PER'
-    """
+class TokenPrediction:
+    """The predicted label of a token and its probability; numbers have none."""
 
     label: str
     probability: float | None = None
-    """None: a number has none"""
 
 
-class Answers(ABC):
-    """What is wanted at a place.
+class TargetKind(ABC):
+    """What each token is labeled with."""
 
-    >>> Tags(("O", "B-PER")).space().size, Numbers(20.0, 5.0).decoded(np.array([1.0], "<f4").view("<u4"))
-    (2, ['25'])
-    """
-
-    measure: Measure
-    """how good what is said is"""
+    metric: LabelMetric
 
     @property
     @abstractmethod
-    def size(self) -> int:
-        """How many numbers a place can hold on the disk."""
+    def column(self) -> ColumnKind:
+        """Kind of the shard column that holds the targets."""
 
     @abstractmethod
     def space(self, smoothing: float = 0.0) -> Space:
-        """What comes out of a model, and the loss."""
+        """Output space and loss of the model."""
 
     @abstractmethod
-    def encoded(self, sentence: Sentence) -> list[int]:
-        """What is wanted at each place, as it is kept on the disk."""
+    def encode(self, sentence: TaggedSentence) -> Sequence[int] | np.ndarray:
+        """The targets of a sentence as stored in shards."""
 
     @abstractmethod
-    def decoded(self, row: np.ndarray) -> list[str]:
-        """The same back as text."""
+    def decode(self, row: np.ndarray) -> list[str]:
+        """Stored targets as text."""
 
     @abstractmethod
-    def wanted(self, rows: Sequence[np.ndarray]) -> Tokens:
-        """What is wanted of a batch, as a loss takes it."""
+    def collate(self, rows: Sequence[np.ndarray]) -> Tokens:
+        """Stored rows as one padded batch."""
 
     @abstractmethod
-    def said(self, out: Padded, model: Any) -> list[list[Said]]:
-        """What a model's outputs (B, L, C) say, row by row."""
+    def predict(self, out: Padded, model: Any) -> list[list[TokenPrediction]]:
+        """The predictions of each row from the model's outputs (B, L, C)."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """What a file keeps of it."""
+        """Contents of targets.json."""
 
     def save(self, folder: Path) -> None:
-        """Write answers.json."""
-        (folder / FILE).write_text(json.dumps(self.to_dict(), ensure_ascii=False) + "\n", encoding="utf-8")
+        """Write targets.json."""
+        write_text_atomically(folder / FILE, json.dumps(self.to_dict(), ensure_ascii=False) + "\n")
 
 
 @dataclass(frozen=True)
-class Alone:
-    """Each place chooses by itself.
-
-    >>> Alone()(Padded(torch.tensor([[[0.0, 9.0]]]), torch.tensor([1])), None)[0]
-    tensor([[1]])
-    """
+class ArgmaxDecoding:
+    """Decodes each token independently."""
 
     def __call__(self, out: Padded, model: Any) -> tuple[Tensor, Tensor]:
-        """(B, L) ids, and how likely each is."""
+        """(B, L) tag ids and their probabilities."""
         probability_BL, ids_BL = out.data.softmax(-1).max(-1)
         return ids_BL, probability_BL
 
 
 @dataclass(frozen=True)
-class Chained:
-    """All places choose together: the likeliest sequence, and of each of its tags the probability at its place.
-
-    >>> from types import SimpleNamespace
-    >>> model = SimpleNamespace(chain=LinearChain(2))
-    >>> Chained(("O", "I-PER"), "bio")(Padded(torch.tensor([[[0.0, 9.0]]]), torch.tensor([1])), model)[0]
-    tensor([[0]])
-    """
+class ViterbiDecoding:
+    """Decodes the most probable tag sequence of a CRF, with the marginal probability of each tag."""
 
     names: tuple[str, ...]
     scheme: Scheme | None = None
-    """of spans: then only steps that it allows are taken"""
+    """of spans: only transitions that it allows are taken"""
 
     def __call__(self, out: Padded, model: Any) -> tuple[Tensor, Tensor]:
-        """(B, L) ids, and how likely each is."""
-        chain: LinearChain = model.chain
-        ids_BL = chain.best(out, self.allowed)
-        return ids_BL, chain.marginals(out).take_along_dim(ids_BL[..., None], 2).squeeze(2)
+        """(B, L) tag ids and their marginal probabilities."""
+        crf: LinearChainCRF = model.crf
+        ids_BL = crf.viterbi(out, self.transitions)
+        return ids_BL, crf.marginals(out).take_along_dim(ids_BL[..., None], 2).squeeze(2)
 
     @cached_property
-    def allowed(self) -> Allowed | None:
-        """Which tags may follow which; None: all."""
+    def transitions(self) -> TransitionMask | None:
+        """The transitions that the scheme allows; None: all."""
         scheme, names = self.scheme, self.names
         if scheme is None:
             return None
-        start = torch.tensor([follows(tag, None, scheme) for tag in names])
-        step = torch.tensor([[follows(tag, before, scheme) for tag in names] for before in names])
-        return Allowed(start, step, torch.tensor([ends(tag, scheme) for tag in names]))
+        start = torch.tensor([can_follow(tag, None, scheme) for tag in names])
+        step = torch.tensor([[can_follow(tag, before, scheme) for tag in names] for before in names])
+        return TransitionMask(start, step, torch.tensor([can_end(tag, scheme) for tag in names]))
+
+
+class CRFTask(PerToken):
+    """Token labeling with a CRF: the loss of a sentence is the negative log-likelihood of its whole tag sequence."""
+
+    def loss(
+        self, model: Any, batch: Batch, score: Callable[[Tensor, Tensor], Tensor], hidden_state: Any = None
+    ) -> tuple[Loss, Any]:
+        emissions = batch.target.like(model.readout(model(batch.source)))
+        return Loss({"each": model.crf.nll(emissions, batch.target.data).sum()}), None
 
 
 @dataclass(frozen=True)
-class Tags(Answers):
-    """One of some tags at each place.
-
-    >>> tags = Tags(("O", "B-PER", "I-PER"), measure=Phrases())
-    >>> tags.encoded(Sentence(("Ada", "spoke"), ("B-PER", "O"), "a.conll", (1, 2)))
-    [1, 0]
-    """
+class TagTarget(TargetKind):
+    """One of a set of tags for each token."""
 
     names: tuple[str, ...]
-    choose: Alone | Chained = Alone()
-    """how a model's outputs become tags"""
-    measure: Measure = Places()
+    decoding: ArgmaxDecoding | ViterbiDecoding = ArgmaxDecoding()
+    metric: LabelMetric = TokenAccuracy()
 
     @property
-    def size(self) -> int:
+    def column(self) -> ColumnKind:
         return 1 << 16
 
     def space(self, smoothing: float = 0.0) -> Classes:
         return Classes(len(self.names), smoothing)
 
-    def encoded(self, sentence: Sentence) -> list[int]:
-        return [self._numbers[tag] for tag in sentence.tags]
+    def encode(self, sentence: TaggedSentence) -> list[int]:
+        return [self._ids[tag] for tag in sentence.tags]
 
-    def decoded(self, row: np.ndarray) -> list[str]:
+    def decode(self, row: np.ndarray) -> list[str]:
         return [self.names[i] for i in row.tolist()]
 
-    def wanted(self, rows: Sequence[np.ndarray]) -> Tokens:
-        data, lengths = padded([row.astype(np.int64) for row in rows])
-        return Tokens(torch.from_numpy(data), lengths, ragged(lengths))
+    def collate(self, rows: Sequence[np.ndarray]) -> Tokens:
+        return Tokens.pad(rows)
 
-    def said(self, out: Padded, model: Any) -> list[list[Said]]:
-        ids_BL, probability_BL = self.choose(out, model)
+    def predict(self, out: Padded, model: Any) -> list[list[TokenPrediction]]:
+        ids_BL, probability_BL = self.decoding(out, model)
         rows = zip(ids_BL.tolist(), probability_BL.tolist(), out.lengths.tolist(), strict=True)
-        return [[Said(self.names[i], p) for i, p in zip(ids[:n], shares[:n])] for ids, shares, n in rows]
+        return [[TokenPrediction(self.names[i], p) for i, p in zip(ids[:n], probs[:n])] for ids, probs, n in rows]
 
-    def knows(self, tag: str) -> bool:
-        """Whether a tag was seen in training."""
-        return tag in self._numbers
+    def __contains__(self, tag: str) -> bool:
+        return tag in self._ids
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
+    def _ids(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.names)}
 
     def to_dict(self) -> dict[str, Any]:
         return {"tags": list(self.names)}
 
 
-@dataclass(frozen=True)
-class Numbers(Answers):
-    """A real number at each place, scaled by the mean and deviation of training.
+class RealTarget(TargetKind):
+    """A real value for each token, stored as float32."""
 
-    >>> Numbers(20.0, 5.0).encoded(Sentence(("a",), ("x",), "a.conll", (3,)))
-    Traceback (most recent call last):
-    regard.errors.DataError: a.conll, line 3: "x" is not a number
-    """
+    @property
+    def column(self) -> ColumnKind:
+        return "float32"
+
+    def collate(self, rows: Sequence[np.ndarray]) -> Tokens:
+        return Tokens.pad([row[:, None] for row in rows])
+
+    def decode(self, row: np.ndarray) -> list[str]:
+        return [self.format(value) for value in row.tolist()]
+
+    def predict(self, out: Padded, model: Any) -> list[list[TokenPrediction]]:
+        rows = zip(self.space().mode(out.data)[..., 0].double().tolist(), out.lengths.tolist(), strict=True)
+        return [[TokenPrediction(self.format(value)) for value in row[:n]] for row, n in rows]
+
+    @abstractmethod
+    def format(self, value: float) -> str:
+        """A stored or predicted value as text, in the unit of the data."""
+
+
+@dataclass(frozen=True)
+class NumberTarget(RealTarget):
+    """A number for each token, standardized by the mean and deviation of training."""
 
     mean: float
     deviation: float
-    measure: Measure = Errors()
-
-    @property
-    def size(self) -> int:
-        return 1 << 32
+    metric: LabelMetric = AbsoluteError()
 
     def space(self, smoothing: float = 0.0) -> Values:
         return Values(1)
 
-    def encoded(self, sentence: Sentence) -> list[int]:
-        return bits((np.array(numbers(sentence)) - self.mean) / self.deviation)
+    def encode(self, sentence: TaggedSentence) -> np.ndarray:
+        return (np.array(parse_numbers(sentence)) - self.mean) / self.deviation
 
-    def decoded(self, row: np.ndarray) -> list[str]:
-        return [self._spelled(value) for value in values(row).tolist()]
-
-    def wanted(self, rows: Sequence[np.ndarray]) -> Tokens:
-        return values_of(rows)
-
-    def said(self, out: Padded, model: Any) -> list[list[Said]]:
-        rows = zip(out.data[..., 0].double().tolist(), out.lengths.tolist(), strict=True)
-        return [[Said(self._spelled(value)) for value in row[:n]] for row, n in rows]
-
-    def _spelled(self, value: float) -> str:
+    def format(self, value: float) -> str:
         return f"{value * self.deviation + self.mean:.6g}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -221,135 +209,59 @@ class Numbers(Answers):
 
 
 @dataclass(frozen=True)
-class Directions(Answers):
-    """An angle at each place, in degrees; 359 and 1 are two degrees apart.
+class AngleTarget(RealTarget):
+    """An angle in degrees for each token; 359 and 1 are two degrees apart.
 
-    >>> Directions().decoded(np.array([np.pi / 2], "<f4").view("<u4"))
+    >>> AngleTarget().decode(np.array([np.pi / 2]))
     ['90.0']
     """
 
-    measure: Measure = Errors("degree")
-
-    @property
-    def size(self) -> int:
-        return 1 << 32
+    metric: LabelMetric = AbsoluteError("degree")
 
     def space(self, smoothing: float = 0.0) -> Angles:
         return Angles(1)
 
-    def encoded(self, sentence: Sentence) -> list[int]:
-        return bits(np.radians(numbers(sentence)))
+    def encode(self, sentence: TaggedSentence) -> np.ndarray:
+        return np.radians(parse_numbers(sentence))
 
-    def decoded(self, row: np.ndarray) -> list[str]:
-        return [f"{math.degrees(value):.1f}" for value in values(row).tolist()]
-
-    def wanted(self, rows: Sequence[np.ndarray]) -> Tokens:
-        return values_of(rows)
-
-    def said(self, out: Padded, model: Any) -> list[list[Said]]:
-        rows = zip(self.space().next(out.data)[..., 0].double().tolist(), out.lengths.tolist(), strict=True)
-        return [[Said(f"{math.degrees(value):.1f}") for value in row[:n]] for row, n in rows]
+    def format(self, value: float) -> str:
+        return f"{math.degrees(value):.1f}"
 
     def to_dict(self) -> dict[str, Any]:
         return {}
 
 
-def load(folder: Path, kind: Kind, unit: str, scheme: Scheme | None, chained: bool) -> Answers:
-    """What preparation found in training, with what the recipe says about it.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Tags(("O", "B-X")).save(Path(folder))
-    ...     load(Path(folder), "tags", "word", "bio", chained=True).choose
-    Chained(names=('O', 'B-X'), scheme='bio')
-    """
+def load_target(folder: Path, name: TargetName, unit: str, scheme: Scheme | None, crf: bool) -> TargetKind:
+    """The targets that preparation stored, with the recipe's scheme and decoding."""
     try:
         found = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        if kind == "numbers":
-            return Numbers(float(found["mean"]), float(found["deviation"]))
-        if kind == "angles":
-            return Directions()
-        names = tuple(map(str, found["tags"]))
+        if name == "numbers":
+            return NumberTarget(float(found["mean"]), float(found["deviation"]))
+        if name == "angles":
+            return AngleTarget()
+        tags = tuple(map(str, found["tags"]))
     except (OSError, ValueError, KeyError, TypeError):
-        raise ModelError(f"{folder / FILE} cannot be read: expected what a model may say at a place") from None
-    choose = Chained(names, scheme) if chained else Alone()
-    return Tags(names, choose, Spelt() if kind == "text" else Phrases(Places(unit)) if scheme else Places(unit))
+        raise ModelError(f"{folder / FILE} cannot be read: expected the tags of training") from None
+    metric: LabelMetric = SpanF1(TokenAccuracy(unit)) if scheme else TokenAccuracy(unit)
+    decoding = ViterbiDecoding(tags, scheme) if crf else ArgmaxDecoding()
+    return TagTarget(tags, decoding, CharacterAccuracy() if name == "text" else metric)
 
 
-def numbers(sentence: Sentence) -> list[float]:
-    """What is wanted in a sentence, as numbers.
-
-    >>> numbers(Sentence(("a",), ("nan",), "a.conll", (3,)))
-    Traceback (most recent call last):
-    regard.errors.DataError: a.conll, line 3: "nan" is not a number
-    """
-    found = []
-    for place, tag in enumerate(sentence.tags):
+def parse_numbers(sentence: TaggedSentence) -> list[float]:
+    """The tags of a sentence as numbers."""
+    numbers = []
+    for i, tag in enumerate(sentence.tags):
         try:
-            found.append(float(tag))
+            numbers.append(float(tag))
         except ValueError:
-            found.append(math.nan)
-        if not math.isfinite(found[-1]):
-            raise DataError(f'{sentence.at(place)}: "{tag}" is not a number')
-    return found
-
-
-def bits(numbers: np.ndarray) -> list[int]:
-    """Numbers as shards keep them: the bits of 32-bit floats.
-
-    >>> values(np.array(bits(np.array([0.5])), "<u4"))
-    array([0.5], dtype=float32)
-    """
-    found: list[int] = np.asarray(numbers, "<f4").view("<u4").tolist()
-    return found
-
-
-def values(row: np.ndarray) -> np.ndarray:
-    """The numbers that `bits` kept.
-
-    >>> values(np.array(bits(np.array([-1.5, 2.0])), "<u4")).tolist()
-    [-1.5, 2.0]
-    """
-    return np.asarray(row, "<u4").view("<f4")
-
-
-def values_of(rows: Sequence[np.ndarray]) -> Tokens:
-    """Rows of kept numbers as a batch (B, L, 1).
-
-    >>> values_of([np.array(bits(np.array(row)), "<u4") for row in ([1.5, 2.0], [3.0])]).data.squeeze(2)
-    tensor([[1.5000, 2.0000],
-            [3.0000, 0.0000]])
-    """
-    data, lengths = padded([values(row)[:, None] for row in rows])
-    return Tokens(torch.from_numpy(data), lengths, ragged(lengths))
-
-
-def padded(rows: Sequence[np.ndarray]) -> tuple[np.ndarray, Tensor]:
-    """Arrays of unequal length under one another, and their lengths.
-
-    >>> padded([np.array([4, 5]), np.array([6])])
-    (array([[4, 5],
-           [6, 0]]), tensor([2, 1]))
-    """
-    lengths = [len(row) for row in rows]
-    shape, kind = (rows[0].shape[1:], rows[0].dtype) if rows else ((), np.dtype(np.int64))
-    data = np.full((len(rows), max(lengths, default=0), *shape), PAD, kind)
-    for line, row in zip(data, rows, strict=True):
-        line[: len(row)] = row
-    return data, torch.tensor(lengths, dtype=torch.long)
-
-
-def ragged(lengths: Tensor) -> bool:
-    """Whether some rows are shorter than others.
-
-    >>> ragged(torch.tensor([2, 1]))
-    True
-    """
-    return len(set(lengths.tolist())) > 1
+            numbers.append(math.nan)
+        if not math.isfinite(numbers[-1]):
+            raise DataError(f'{sentence.location(i)}: "{tag}" is not a number')
+    return numbers
 
 
 def circular_mean(degrees: Iterable[float]) -> float:
-    """The direction in which angles point on the whole.
+    """Circular mean of angles in degrees.
 
     >>> round(circular_mean([350.0, 20.0]), 6)
     5.0

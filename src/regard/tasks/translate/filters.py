@@ -1,8 +1,8 @@
-"""Which sentence pairs are worth learning from, and how many were dropped why.
+"""Filtering of sentence pairs, with counts of what was dropped and why.
 
-    pairs --clean--> pairs --encode--> rows of ids --> shards
+    pairs --filter_pairs--> pairs --encode_pairs--> rows of ids --> shards
 
-Everything streams. What must be remembered to find duplicates lies in a temporary file, not in memory.
+Everything is streamed. The hashes that find duplicates are in a temporary file, not in memory.
 """
 
 from __future__ import annotations
@@ -12,180 +12,131 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from regard.data.splits import among, hashes
+from regard.data.splits import CHUNK, chunked, hashes, isin_sorted
 from regard.errors import ConfigError, DataError, OutputError
 from regard.tasks.translate.sources import Pair
 
 REASONS = (
-    "also in training",
-    "also in validation",
-    "empty",
-    "too long",
-    "length ratio",
-    "identical sides",
-    "duplicates",
+    *("also in training", "also in validation", "empty"),
+    *("too long", "length ratio", "identical sides", "duplicates"),
 )
-"""Why a pair is dropped, in the order in which it is tested; "read" counts them all."""
+"""Why a pair is dropped, in the order of the tests; "read" counts all pairs."""
 SLACK = 10
-"""Characters that the ratio forgives, so that short sentences may differ: "Go." and "Vas-y maintenant."."""
-CHUNK = 4096
-"""Pairs that are looked up, or encoded, at once."""
+"""Characters added to the shorter side, so that short sentences may differ: "Go." and "Vas-y maintenant."."""
 
 Encode = Callable[[list[str]], Sequence[Sequence[int]]]
-"""Many texts in, the ids of each out."""
+"""Encodes a batch of texts as ids."""
 
 
 @dataclass(frozen=True)
-class Filter:
-    """Which sentence pairs are kept.
+class FilterConfig:
+    """Conditions on the sentence pairs that are kept."""
 
-    >>> Filter(characters=20).reason("a far too long sentence", "short")
-    'too long'
-    """
-
-    characters: int = 1000
-    """the most characters a side may have"""
-    tokens: int = 256
-    """the most tokens a side may have"""
-    ratio: float = 4.0
-    """how many times longer one side may be than the other, in characters, after adding 10 to the shorter"""
+    max_characters: int = 1000
+    """maximum number of characters of a side"""
+    max_tokens: int = 256
+    """maximum number of tokens of a side"""
+    max_length_ratio: float = 4.0
+    """maximum ratio of the lengths of the two sides, in characters, after adding 10 to the shorter"""
     identical: bool = True
-    """drop a pair whose two sides are the same"""
+    """drop pairs whose two sides are equal"""
     duplicates: bool = True
-    """drop a pair that came before"""
+    """drop repeated pairs"""
 
     def __post_init__(self) -> None:
-        for name, value in (("characters", self.characters), ("tokens", self.tokens), ("ratio", self.ratio)):
-            if not value >= 1:
-                raise ConfigError(f"{name}: expected 1 or more, got {value}")
+        for name in ("max_characters", "max_tokens", "max_length_ratio"):
+            if not getattr(self, name) >= 1:
+                raise ConfigError(f"{name}: expected 1 or more, got {getattr(self, name)}")
 
     def reason(self, source: str, target: str) -> str | None:
-        """Why the pair is dropped, as far as the pair alone can tell; None: it is kept."""
+        """Why the pair is dropped, not counting duplicates and tokens; None: it is kept."""
         if not source.strip() or not target.strip():
             return "empty"
         shorter, longer = sorted((len(source), len(target)))
-        if longer > self.characters:
+        if longer > self.max_characters:
             return "too long"
-        if longer > self.ratio * (shorter + SLACK):
+        if longer > self.max_length_ratio * (shorter + SLACK):
             return "length ratio"
         if self.identical and source == target:
             return "identical sides"
         return None
 
 
-def clean(pairs: Iterable[Pair], rules: Filter, counts: Counter[str], folder: Path | None = None) -> Iterator[Pair]:
-    """The pairs that pass, in order; `counts` grows by what was read and what was dropped why.
+def filter_pairs(
+    pairs: Iterable[Pair], rules: FilterConfig, counts: Counter[str], folder: Path | None = None
+) -> Iterator[Pair]:
+    """The pairs that are kept, in order; updates `counts` with what was read and dropped.
 
-    The hashes of the pairs that came before lie in a temporary file in `folder` (the system's own, if None).
+    The hashes of earlier pairs are in a temporary file in `folder` (None: the system's temporary folder).
 
     >>> counts: Counter[str] = Counter()
     >>> pairs = [("oui", "yes"), ("", "no"), ("oui", "yes"), ("ok", "ok")]
-    >>> list(clean(pairs, Filter(), counts))
+    >>> list(filter_pairs(pairs, FilterConfig(), counts))
     [('oui', 'yes')]
-    >>> summary(counts)
+    >>> format_filter_counts(counts)
     'read 4 pairs, kept 1; dropped: 1 empty, 1 identical sides, 1 duplicates'
     """
     before = counts.copy()
     kept = False
-    sound = _sound(pairs, rules, counts)
-    for pair in _fresh(sound, counts, folder) if rules.duplicates else sound:
+    passing = _passing(pairs, rules, counts)
+    for pair in _without_duplicates(passing, counts, folder) if rules.duplicates else passing:
         kept = True
         yield pair
     if not kept:
-        raise DataError(f"no pair is left: {summary(counts - before)}; check the data, or loosen the filter")
+        raise DataError(
+            f"no pair is left: {format_filter_counts(counts - before)}; check the data or the filter settings"
+        )
 
 
-def unseen(pairs: Iterable[Pair], known: np.ndarray, reason: str, counts: Counter[str]) -> Iterator[Pair]:
-    """The pairs whose target is not among known ones, given as sorted hashes; the others are counted as dropped.
-
-    >>> counts: Counter[str] = Counter()
-    >>> list(unseen([("vas-y", "Go!"), ("viens", "Come!")], hashes(["go"]), "also in training", counts))
-    [('viens', 'Come!')]
-    >>> summary(counts)
-    'read 1 pairs, kept 0; dropped: 1 also in training'
-    """
-    for chunk in _chunks(pairs):
-        seen = among(hashes(pair[1] for pair in chunk), known)
+def drop_known_targets(pairs: Iterable[Pair], known: np.ndarray, reason: str, counts: Counter[str]) -> Iterator[Pair]:
+    """The pairs whose target is not in `known`, sorted hashes; the others are counted as dropped."""
+    for chunk in chunked(pairs):
+        seen = isin_sorted(hashes(pair[1] for pair in chunk), known)
         counts[reason] += int(seen.sum())
-        counts["read"] += int(seen.sum())  # whoever takes the others counts them
-        yield from (pair for pair, known_one in zip(chunk, seen.tolist()) if not known_one)
-
-
-def encode(
-    pairs: Iterable[Pair], source: Encode, target: Encode, rules: Filter, counts: Counter[str]
-) -> Iterator[list[tuple[Sequence[int], Sequence[int]]]]:
-    """The pairs as ids, a list of many rows at a time; pairs with too many tokens are dropped and counted.
-
-    >>> counts: Counter[str] = Counter()
-    >>> spell = lambda texts: [[ord(character) for character in text] for text in texts]
-    >>> list(encode([("a", "b"), ("aaaa", "b")], spell, spell, Filter(tokens=3), counts))
-    [[([97], [98])]]
-    >>> counts["too long"]
-    1
-    """
-    for chunk in encode_pairs(pairs, source, target, rules, counts):
-        yield [row for _, row in chunk]
+        counts["read"] += int(seen.sum())  # the caller counts the others
+        yield from (pair for pair, drop in zip(chunk, seen.tolist()) if not drop)
 
 
 def encode_pairs(
-    pairs: Iterable[Pair], source: Encode, target: Encode, rules: Filter, counts: Counter[str]
+    pairs: Iterable[Pair], source: Encode, target: Encode, rules: FilterConfig, counts: Counter[str]
 ) -> Iterator[list[tuple[Pair, tuple[Sequence[int], Sequence[int]]]]]:
-    """As `encode`, each row with the pair that it was.
-
-    >>> spell = lambda texts: [[ord(character) for character in text] for text in texts]
-    >>> list(encode_pairs([("a", "b")], spell, spell, Filter(), Counter()))
-    [[(('a', 'b'), ([97], [98]))]]
-    """
+    """Pairs with their ids, many at a time; pairs with too many tokens are dropped and counted."""
     left = 0
-    for chunk in _chunks(pairs):
+    for chunk in chunked(pairs):
         rows = list(zip(source([pair[0] for pair in chunk]), target([pair[1] for pair in chunk]), strict=True))
         both = zip(chunk, rows, strict=True)
-        kept = [(pair, row) for pair, row in both if len(row[0]) <= rules.tokens and len(row[1]) <= rules.tokens]
+        kept = [
+            (pair, row) for pair, row in both if len(row[0]) <= rules.max_tokens and len(row[1]) <= rules.max_tokens
+        ]
         counts["too long"] += len(rows) - len(kept)
         left += len(kept)
         yield kept
     if not left:
-        raise DataError(f"no pair is left: none has at most {rules.tokens} tokens on both sides; loosen the filter")
+        raise DataError(f"no pair is left: none has at most {rules.max_tokens} tokens on both sides; loosen the filter")
 
 
-def summary(counts: Counter[str]) -> str:
-    """What was read, kept and dropped, in a line.
-
-    >>> summary(Counter({"read": 1200, "empty": 3}))
-    'read 1,200 pairs, kept 1,197; dropped: 3 empty'
-    """
+def format_filter_counts(counts: Counter[str]) -> str:
+    """Counts of pairs read, kept and dropped, in a line."""
     dropped = [f"{counts[reason]:,} {reason}" for reason in REASONS if counts[reason]]
     kept = counts["read"] - sum(counts[reason] for reason in REASONS)
     return f"read {counts['read']:,} pairs, kept {kept:,}; dropped: {', '.join(dropped) or 'none'}"
 
 
-class Seen:
-    """A set of 128-bit keys in a temporary file: its memory belongs to the file, not to the process.
-
-    An open hash table, at most half full, doubled when it would become fuller.
-
-    >>> seen = Seen()
-    >>> seen.add(keys_of([("a", "b"), ("c", "d"), ("a", "b")]))
-    array([ True,  True, False])
-    >>> seen.add(keys_of([("c", "d"), ("e", "f")]))
-    array([False,  True])
-    """
+class DiskHashSet:
+    """A set of 128-bit keys in a temporary file: an open-addressing hash table, doubled when half full."""
 
     def __init__(self, folder: Path | None = None, slots: int = 1 << 16) -> None:
-        self._folder = folder
-        self._used = 0
-        self._table = _zeros(folder, slots)
+        self._folder, self._used, self._table = folder, 0, _zeros(folder, slots)
 
     def __len__(self) -> int:
         return self._used
 
     def add(self, keys: np.ndarray) -> np.ndarray:
-        """Take in keys, shape (N, 2); True where a key comes for the first time."""
+        """Add keys, shape (N, 2); True where a key is new."""
         order = np.lexsort((keys[:, 1], keys[:, 0]))  # stable: the first of equal keys stays the first
         ordered = keys[order]
         differs = np.ones(len(keys), bool)
@@ -200,7 +151,7 @@ class Seen:
         return first
 
     def _insert(self, keys: np.ndarray) -> np.ndarray:
-        """Put distinct keys into the table; True where a key was not there."""
+        """Insert distinct keys; True where a key is new."""
         table, last = self._table, np.uint64(len(self._table) - 1)
         slots = keys[:, 0] & last
         new = np.zeros(len(keys), bool)
@@ -210,7 +161,7 @@ class Seen:
             free = found[:, 1] == 0
             there = (found == keys[open_]).all(1)
             claiming = open_[free]
-            # two keys may want one slot: one gets it, the other finds it taken in the next round
+            # two keys may claim one slot: one gets it, the other finds it taken in the next round
             winners = claiming[np.unique(slots[claiming], return_index=True)[1]]
             table[slots[winners]] = keys[winners]
             new[winners] = True
@@ -227,12 +178,8 @@ class Seen:
             self._insert(keys[keys[:, 1] != 0])
 
 
-def keys_of(pairs: Sequence[Pair]) -> np.ndarray:
-    """A 128-bit hash of each pair, as two whole numbers, shape (N, 2); the second is never 0.
-
-    >>> keys_of([("ab", "c"), ("a", "bc")]).shape
-    (2, 2)
-    """
+def pair_keys(pairs: Sequence[Pair]) -> np.ndarray:
+    """A 128-bit hash of each pair as two integers, shape (N, 2); the second is never 0."""
     # 0xff is in no UTF-8 text, so it ends the source
     digests = [
         blake2b(source.encode() + b"\xff" + target.encode(), digest_size=16).digest() for source, target in pairs
@@ -243,7 +190,7 @@ def keys_of(pairs: Sequence[Pair]) -> np.ndarray:
 
 
 def _zeros(folder: Path | None, slots: int) -> np.ndarray:
-    """An empty table in a file that has no name any more: it is gone when nobody uses it."""
+    """An empty table in an unlinked file, which the system removes when it is closed."""
     size = 16 * slots
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -259,7 +206,7 @@ def _zeros(folder: Path | None, slots: int) -> np.ndarray:
         ) from None
 
 
-def _sound(pairs: Iterable[Pair], rules: Filter, counts: Counter[str]) -> Iterator[Pair]:
+def _passing(pairs: Iterable[Pair], rules: FilterConfig, counts: Counter[str]) -> Iterator[Pair]:
     for source, target in pairs:
         counts["read"] += 1
         reason = rules.reason(source, target)
@@ -269,15 +216,9 @@ def _sound(pairs: Iterable[Pair], rules: Filter, counts: Counter[str]) -> Iterat
             counts[reason] += 1
 
 
-def _fresh(pairs: Iterable[Pair], counts: Counter[str], folder: Path | None) -> Iterator[Pair]:
-    seen = Seen(folder)
-    for chunk in _chunks(pairs):
-        first = seen.add(keys_of(chunk))
+def _without_duplicates(pairs: Iterable[Pair], counts: Counter[str], folder: Path | None) -> Iterator[Pair]:
+    seen = DiskHashSet(folder)
+    for chunk in chunked(pairs):
+        first = seen.add(pair_keys(chunk))
         counts["duplicates"] += len(chunk) - int(first.sum())
         yield from (pair for pair, is_first in zip(chunk, first.tolist()) if is_first)
-
-
-def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
-    stream = iter(pairs)
-    while chunk := list(islice(stream, CHUNK)):
-        yield chunk

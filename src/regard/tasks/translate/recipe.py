@@ -1,4 +1,4 @@
-"""The job of translating: its recipe, how it is tried while it trains, and the model that is used."""
+"""The translate task: recipe, validation, and the trained model."""
 
 from __future__ import annotations
 
@@ -12,205 +12,188 @@ import numpy as np
 import torch
 
 from regard.data import Shards
-from regard.data.phrases.corpus import Phrases
-from regard.data.tatoeba import Tatoeba
 from regard.decode import DecodeConfig
-from regard.distributed import World
+from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, DataError
-from regard.look import Reading
+from regard.look import TeacherForcedPass
 from regard.metrics import Score, chrf, perplexity, ter
 from regard.metrics import bleu as bleu_score
 from regard.models import ModelConfig
 from regard.models.base import EncoderDecoder
-from regard.objective import Continue, Objective, Tell
+from regard.objective import NextToken, Objective
+from regard.progress import Progress
 from regard.sequence import Tokens
 from regard.spaces import Words
-from regard.tasks.base import Answer, Asked, Evaluation, Fetching, Model, Recipe, Starter, check_reach, filled
+from regard.tasks.base import (
+    EvalRequest,
+    Evaluation,
+    Model,
+    Recipe,
+    RecipeTemplate,
+    ScoredExample,
+    check_max_positions,
+    with_weights,
+)
 from regard.tasks.translate import stats
-from regard.tasks.translate.filters import Filter
+from regard.tasks.translate.config import TranslateConfig
+from regard.tasks.translate.filters import FilterConfig
+from regard.tasks.translate.loader import PairLoader
 from regard.tasks.translate.predict import Translation, Translator
-from regard.tasks.translate.prepare import PairFeed, Preparation, TranslateConfig, Vocabularies
-from regard.tasks.translate.sources import Files, Jsonl, Tsv, read_pairs
+from regard.tasks.translate.prepare import TranslatePreparation, Vocabularies
+from regard.tasks.translate.sources import PairFiles, PairJsonl, PairTsv, TranslateData, read_pairs
 from regard.text import TokenizerConfig
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
-from regard.train.trainer import surprise
+from regard.train.trainer import validation_loss
 
-DataConfig = Files | Tsv | Jsonl | Tatoeba | Phrases
 CHUNK = 256
-"""sentences that are translated together while a model is scored"""
+"""sentences that are translated between two progress reports of an evaluation"""
 
 
 @dataclass(frozen=True)
 class TranslateRecipe(Recipe):
-    """Everything that decides how a translator learns.
-
-    >>> TranslateRecipe.kind()
-    'translate'
-    """
+    """Recipe of a translation model."""
 
     verb: ClassVar[str] = "translate"
     metrics: ClassVar[tuple[str, ...]] = ("loss", "ppl", "bleu")
     scores: ClassVar[tuple[str, ...]] = ("bleu", "chrf", "ter", "perplexity")
 
-    data: DataConfig
-    """where the sentence pairs come from"""
+    data: TranslateData
+    """source of the sentence pairs"""
     model: ModelConfig
-    """what learns"""
+    """the model"""
     task: TranslateConfig = TranslateConfig()
-    """what is asked"""
-    filter: Filter = Filter()
+    """the task"""
+    filter: FilterConfig = FilterConfig()
     """which pairs are kept"""
     text: TokenizerConfig = TokenizerConfig()
-    """how text becomes tokens"""
+    """the tokenizer"""
     train: TrainConfig = TrainConfig()
-    """how it learns"""
+    """training"""
     decode: DecodeConfig = DecodeConfig()
-    """how outputs are found"""
+    """the search for translations"""
     seed: int = 1
-    """another seed, another run"""
+    """random seed"""
 
     def __post_init__(self) -> None:
-        self.model.check_translates(self.task.joint)
-        check_reach(self.model, self.filter.tokens)
-        if self.train.select == "bleu" and not self.task.scored:
-            raise ConfigError('train.select = "bleu" needs sentences to score; task.scored = 0 asks for none')
+        self.model.check_shared_vocab(self.task.share_vocab)
+        check_max_positions(self.model, self.filter.max_tokens)
+        if self.train.best_metric == "bleu" and not self.task.bleu_sentences:
+            raise ConfigError('train.best_metric = "bleu" needs sentences to score, and task.bleu_sentences is 0')
         self.check()
 
-    def preparation(self) -> Preparation:
-        return Preparation(self.data, self.filter, self.text, self.task)
+    def preparation(self) -> TranslatePreparation:
+        return TranslatePreparation(self.data, self.filter, self.text, self.task)
 
     def build(self, vocabularies: Vocabularies) -> EncoderDecoder:
-        """The model with fresh weights, drawn by the seed."""
+        """The model with its initial weights, which depend on the seed."""
         torch.manual_seed(self.seed)
         return self.model.build(*self.spaces(vocabularies))
 
     def spaces(self, vocabularies: Vocabularies) -> tuple[Words, Words]:
-        """What is read and what is said."""
-        smoothing = self.train.smoothing
+        """Input and output space of the model."""
+        smoothing = self.train.label_smoothing
         return Words(vocabularies.source.size, smoothing), Words(vocabularies.target.size, smoothing)
 
-    def feed(self, run: Path, world: World = World()) -> PairFeed:  # noqa: B008
-        """The batches of data that is prepared."""
+    def loader(self, run: Path, group: ProcessGroup = ProcessGroup()) -> PairLoader:  # noqa: B008
+        """The loader of the prepared data."""
         shards = Shards.open(run / "data" / "train"), Shards.open(run / "data" / "valid")
-        return PairFeed(*shards, Vocabularies.load(run), self.train.tokens, self.seed, self.text.dropout, world)
+        return PairLoader(*shards, Vocabularies.load(run), self.train.batch_tokens, self.seed, self.text.dropout, group)
 
-    def parts(self, run: Path, world: World) -> tuple[Objective, PairFeed, Validation]:
-        feed = self.feed(run, world)
-        model = self.build(feed.vocabularies)
-        objective = Objective(model, Continue(self.spaces(feed.vocabularies)[1]))
-        translator = Translator(model, feed.vocabularies, self.decode, places=self.model.reach).greedy()
-        return objective, feed, Validation(objective, feed, translator, self.task, self.text.lowercase)
+    def training_parts(self, run: Path, group: ProcessGroup) -> tuple[Objective, PairLoader, TranslateValidation]:
+        loader = self.loader(run, group)
+        model = self.build(loader.vocabularies)
+        objective = Objective(model, NextToken(self.spaces(loader.vocabularies)[1]))
+        translator = Translator(model, loader.vocabularies, self.decode, max_positions=self.model.position_limit)
+        validation = TranslateValidation(objective, loader, translator.greedy(), self.task, self.text.lowercase)
+        return objective, loader, validation
 
-    def open(self, run: Path, saved: Checkpoint, refused: Sequence[str] = ()) -> TranslationModel:
+    def load_model(self, run: Path, saved: Checkpoint, refused: Sequence[str] = ()) -> TranslationModel:
         vocabularies = Vocabularies.load(run)
-        return TranslationModel(filled(self.build(vocabularies), saved), vocabularies, self, saved.step, refused)
+        return TranslationModel(with_weights(self.build(vocabularies), saved), vocabularies, self, saved.step, refused)
 
     @classmethod
-    def starter(cls, languages: tuple[str, str] | None) -> Starter:
+    def template(cls, languages: tuple[str, str] | None) -> RecipeTemplate:
         source, target = languages or ("source", "target")
         files = {
             f"data.{split}": [f"data/{split}.{language}" for language in (source, target)]
             for split in ("train", "valid", "test")
         }
-        return Starter(
+        return RecipeTemplate(
             f"{source} to {target}",
             {"data": "files", "model": "transformer", "train.optimizer": "adam", "train.schedule": "inverse-sqrt"},
-            files | STARTING,
-            later=("data.valid", "data.test"),
+            files | TEMPLATE_SETTINGS,
+            commented_out=("data.valid", "data.test"),
             hints=[f"line i of data/train.{target} is the translation of line i of data/train.{source}"],
         )
 
     def statistics(self, run: Path) -> dict[str, Any]:
-        return stats.counted(run, self.feed(run), self.text.kind)
+        return stats.collect_statistics(run, self.loader(run), self.text.kind)
 
-    def told(self, statistics: Mapping[str, Any]) -> list[str]:
-        return stats.told(statistics)
+    def format_statistics(self, statistics: Mapping[str, Any]) -> list[str]:
+        return stats.format_statistics(statistics)
 
-    def described(self, run: Path) -> str:
-        feed = self.feed(run)
-        words = stats.sizes(feed.vocabularies)
-        return f"{len(feed.train):,} train, {len(feed.held_out):,} valid pairs       tokens  {self.text.kind} {words}"
+    def summary(self, run: Path) -> str:
+        loader = self.loader(run)
+        both = loader.vocabularies
+        words = stats.format_sizes(both.source.size, both.target.size, both.is_shared)
+        return f"{len(loader.train):,} train, {len(loader.valid):,} valid pairs       tokens  {self.text.kind} {words}"
 
-    def origin(self) -> str:
-        if isinstance(self.data, Tatoeba | Phrases):
-            return f"{self.data.kind} {self.data.direction}. {self.data.attribution()}"
-        return f"{self.data.kind}: {self.data.train}; its licence is for whoever gave it to tell"
-
-    def fetch(self, progress: Fetching | None = None) -> None:
-        if isinstance(self.data, Tatoeba):
-            self.data.fetch(progress)
+    def data_credit(self) -> str:
+        if isinstance(self.data, PairFiles | PairTsv | PairJsonl):
+            return super().data_credit()
+        return f"{self.data.kind} {self.data.direction}. {self.data.credit()}"
 
 
-STARTING: dict[str, Any] = {
+TEMPLATE_SETTINGS: dict[str, Any] = {
     "model.layers": 3,
     "model.width": 256,
-    "model.inner": 1024,
+    "model.ffn_width": 1024,
     "model.heads": 4,
     "train.epochs": 20.0,
     "train.schedule.warmup": 1000,
 }
-"""Where a new recipe leaves the defaults, which are those of papers with eight GPUs."""
+"""Smaller than the defaults, which are those of papers with eight GPUs"""
 
 
 @dataclass(frozen=True)
-class Validation:
-    """Loss, perplexity, and the scores of translations of some validation sentences.
-
-    >>> import tempfile, regard
-    >>> settings = ["data.kind=phrases", "data.count=300", "model.kind=seq2seq", "model.layers=1", "model.width=8"]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run, recipe = regard.Run(Path(folder)), regard.Recipe.read(None, [*settings, "task.scored=2"])
-    ...     run.prepare(recipe)
-    ...     metrics, samples = run.parts(recipe)[2]()
-    >>> list(metrics), len(samples)
-    (['loss', 'ppl', 'bleu'], 2)
-    """
+class TranslateValidation:
+    """Loss, perplexity, and BLEU of the translations of some validation sentences."""
 
     objective: Objective
-    feed: PairFeed
+    loader: PairLoader
     translator: Translator
     task: TranslateConfig
     lowercase: bool = False
-    """whether capitals do not count, since the tokenizer forgets them"""
+    """score without case, since the tokenizer lowercases"""
 
     def __call__(self) -> tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]:
-        metrics = surprise(self.objective, self.feed, self.feed.world)
-        size = len(self.feed.held_out)
-        # from all over: many files begin with their shortest sentences
-        rows = np.arange(size) if size <= self.task.scored else np.arange(self.task.scored) * size // self.task.scored
-        tried = self.tried() if self.feed.world.leads else []
+        metrics = validation_loss(self.objective, self.loader, self.loader.group)
+        size, scored = len(self.loader.valid), self.task.bleu_sentences
+        # evenly spaced: many files begin with their shortest sentences
+        rows = np.arange(size) if size <= scored else np.arange(scored) * size // scored
+        translated = self.translate_inputs() if self.loader.group.is_main else []
         if not len(rows):
-            return metrics, tried
+            return metrics, translated
         bleu, samples = torch.zeros(()), []
-        if self.feed.world.leads:
-            sources, references = self.feed.texts(rows)
+        if self.loader.group.is_main:
+            sources, references = self.loader.texts(rows)
             outputs = [found[0].text for found in self.translator.translate(sources)]
             bleu = torch.tensor(bleu_score(outputs, references, lowercase=self.lowercase).value)
-            told = zip(sources, outputs, references, strict=True)
-            samples = [{"source": a, "output": b, "reference": c} for a, b, c in told][: self.task.samples]
-        # all ranks decide the same from the same numbers
-        return {**metrics, "bleu": float(self.feed.world.sum({"bleu": bleu})["bleu"])}, [*samples, *tried]
+            triples = zip(sources, outputs, references, strict=True)
+            samples = [{"source": a, "output": b, "reference": c} for a, b, c in triples][: self.task.samples]
+        # all ranks must decide the same from the same numbers
+        return {**metrics, "bleu": float(self.loader.group.sum({"bleu": bleu})["bleu"])}, [*samples, *translated]
 
-    def tried(self) -> list[Mapping[str, str]]:
-        """The sentences that the recipe names, and what is made of them now."""
-        outputs = self.translator.translate(self.task.tried)
-        return [{"tried": text, "output": out[0].text} for text, out in zip(self.task.tried, outputs, strict=True)]
+    def translate_inputs(self) -> list[Mapping[str, str]]:
+        """The sentences of task.sample_inputs with their translations."""
+        inputs = self.task.sample_inputs
+        outputs = self.translator.translate(inputs)
+        return [{"sample_input": text, "output": out[0].text} for text, out in zip(inputs, outputs, strict=True)]
 
 
 class TranslationModel(Model):
-    """A trained translator: text in, text out.
-
-    >>> import tempfile, regard
-    >>> settings = ["data.kind=phrases", "data.count=300", "model.kind=seq2seq", "model.layers=1", "model.width=8"]
-    >>> with tempfile.TemporaryDirectory() as run:
-    ...     _ = regard.Run(Path(run)).train(regard.Recipe.read(None, [*settings, "train.steps=1"]))
-    ...     model = regard.load(run)
-    >>> model
-    Model(seq2seq, 33,744 parameters, step 1; translate)
-    >>> len(model.translate(["je suis", ""]))
-    2
-    """
+    """A trained translation model: `regard.load(run).translate("je suis étudiant")`."""
 
     module: EncoderDecoder
     recipe: TranslateRecipe
@@ -228,84 +211,85 @@ class TranslationModel(Model):
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is a sequence of str
-        self, text: str, beam: int | None = ..., nbest: None = ...
+        self, text: str, beam: int | None = ..., n_best: None = ...
     ) -> str: ...
 
     @overload
-    def translate(self, text: Sequence[str], beam: int | None = ..., nbest: None = ...) -> list[str]: ...
+    def translate(self, text: Sequence[str], beam: int | None = ..., n_best: None = ...) -> list[str]: ...
 
     @overload
     def translate(
-        self, text: str | Sequence[str], beam: int | None = ..., *, nbest: int
+        self, text: str | Sequence[str], beam: int | None = ..., *, n_best: int
     ) -> list[list[Translation]]: ...
 
-    def translate(self, text: str | Sequence[str], beam: int | None = None, nbest: int | None = None) -> Any:
-        """A text, or each text of a list; with `nbest`, that many translations of each, with their scores."""
+    def translate(self, text: str | Sequence[str], beam: int | None = None, n_best: int | None = None) -> Any:
+        """Translate a text or a list of texts; `n_best`: return that many translations of each, with scores."""
         texts = [text] if isinstance(text, str) else list(text)
-        found = self.translator(beam, nbest or 1).translate(texts)
-        if nbest is not None:
+        found = self.translator(beam, n_best or 1).translate(texts)
+        if n_best is not None:
             return found
         best = [translations[0].text for translations in found]
         return best[0] if isinstance(text, str) else best
 
-    def translator(self, beam: int | None = None, nbest: int = 1) -> Translator:
+    def translator(self, beam: int | None = None, n_best: int = 1) -> Translator:
         """The translator behind `translate`, for prefixes, constraints and whole files."""
-        beam = beam if beam is not None else max(self.recipe.decode.beam, nbest)
-        config = replace(self.recipe.decode, beam=beam, n_best=nbest)
-        return Translator(self.ready, self.vocabularies, config, places=self.recipe.model.reach)
+        beam = beam if beam is not None else max(self.recipe.decode.beam, n_best)
+        config = replace(self.recipe.decode, beam=beam, n_best=n_best)
+        return Translator(
+            self.inference_module, self.vocabularies, config, max_positions=self.recipe.model.position_limit
+        )
 
-    def answer(self, text: str) -> str:
+    def predict_text(self, text: str) -> str:
         return self.translate(text)
 
-    def reading(self, text: str, said: str | None = None) -> Reading:
-        """A text and the translation that the model gives it, or what is `said`, so that models can be compared."""
-        ours, theirs, translator = self.vocabularies.source, self.vocabularies.target, self.translator()
-        source = ours.encode(text.strip()).ids
-        best = translator.translate([text])[0][0].text if said is None else said
-        target = [theirs.sos, *theirs.encode(best).ids, theirs.eos]
-        words = {"source": [[*ours.tokens(source), "<EOS>"]], "target": [theirs.tokens(target)]}
+    def teacher_forced(self, text: str, output: str | None = None) -> TeacherForcedPass:
+        """A teacher-forced pass over a text and its translation, or over `output`, to compare models."""
+        source_tokenizer, tokenizer = self.vocabularies.source, self.vocabularies.target
+        translator = self.translator()
+        source = source_tokenizer.encode(text.strip()).ids
+        best = translator.translate([text])[0][0].text if output is None else output
+        target = [tokenizer.sos, *tokenizer.encode(best).ids, tokenizer.eos]
+        words = {"source": [[*source_tokenizer.tokens(source), "<EOS>"]], "target": [tokenizer.tokens(target)]}
         space = self.recipe.spaces(self.vocabularies)[1]
-        return Reading(translator.source([source]), Tokens.of([target]), space, words)
+        return TeacherForcedPass(translator.pad_source([source]), Tokens.pad([target]), space, words)
 
-    def initial(self) -> EncoderDecoder:
+    def untrained_module(self) -> EncoderDecoder:
         return self.recipe.build(self.vocabularies).eval()
 
-    def spell(self) -> Mapping[str, Callable[[int], str]]:
+    def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
         sides = {"source": self.vocabularies.source, "target": self.vocabularies.target}
         return {side: tokenizer.vocabulary.__getitem__ for side, tokenizer in sides.items()}
 
-    def evaluate(self, asked: Asked, tell: Tell) -> Evaluation:
+    def evaluate(self, request: EvalRequest, progress: Progress) -> Evaluation:
         """BLEU, chrF and TER by sacrebleu, and the perplexity of the references."""
-        name, sources, references = self.asked_pairs(asked)
-        translator = self.translator(asked.beam)
+        name, sources, references = self.eval_pairs(request)
+        translator = self.translator(request.beam)
         outputs: list[str] = []
         began = time.perf_counter()
         for start in range(0, len(sources), CHUNK):
             found = translator.translate(sources[start : start + CHUNK], first_line=start + 1)
             outputs += [best[0].text for best in found]
-            tell("translating", len(outputs), len(sources))
+            progress("translating", len(outputs), len(sources))
         seconds = time.perf_counter() - began
-        lower = self.recipe.text.lowercase  # a tokenizer that forgets capitals is not asked for them
+        lower = self.recipe.text.lowercase  # a lowercasing tokenizer cannot produce capitals
         scores = [
             bleu_score(outputs, references, lowercase=lower),
             chrf(outputs, references, lowercase=lower),
             ter(outputs, references),
-            surprise_of(translator, sources, references),
+            reference_perplexity(translator, sources, references),
         ]
-        answers = [Answer(*texts) for texts in zip(sources, outputs, references, strict=True)]
-        return Evaluation(name, scores, answers, seconds)
+        examples = [ScoredExample(*texts) for texts in zip(sources, outputs, references, strict=True)]
+        return Evaluation(name, scores, examples, seconds)
 
-    def asked_pairs(self, asked: Asked) -> tuple[str, list[str], list[str]]:
-        """What is scored: its name, the sources, the references."""
+    def eval_pairs(self, request: EvalRequest) -> tuple[str, list[str], list[str]]:
+        """The data to score: its name, sources and references."""
         preparation = self.recipe.preparation()
-        if asked.files:
-            if len(asked.files) != 2:
-                raise ConfigError(
-                    f"--data: expected two files, one to read and one to compare with, got {len(asked.files)}"
-                )
-            name, found = " ".join(map(str, asked.files)), list(read_pairs(*asked.files))
+        if request.files:
+            if len(request.files) != 2:
+                raise ConfigError(f"--data: expected two files, sources and references, got {len(request.files)}")
+            name, found = " ".join(map(str, request.files)), list(read_pairs(*request.files))
         else:
-            name = asked.split or ("test" if "test" in preparation.data.splits() else "valid")
+            name = request.choose_split(preparation.data.splits())
             found = list(preparation.pairs(name))
         if not found:
             raise DataError(f"{name}: there is no sentence pair to score")
@@ -313,19 +297,11 @@ class TranslationModel(Model):
         return name, list(sources), list(references)
 
 
-def surprise_of(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Score:
-    """The perplexity of the references; a source or a reference without words says nothing.
-
-    >>> from regard.models.seq2seq import Seq2SeqConfig
-    >>> from regard.text import Tokenizer
-    >>> both = Tokenizer.train(["je suis", "I am"], TokenizerConfig(size=40))
-    >>> model = Seq2SeqConfig(layers=1, width=8).build(Words(both.size), Words(both.size)).eval()
-    >>> surprise_of(Translator(model, Vocabularies(both, both), DecodeConfig()), ["je suis", ""], ["I am", "I"]).n
-    1
-    """
-    kept = [pair for pair in zip(sources, references, strict=True) if all(side.strip() for side in pair)]
-    if not kept:
+def reference_perplexity(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Score:
+    """The perplexity of the references; pairs with an empty side are left out."""
+    pairs = [pair for pair in zip(sources, references, strict=True) if all(side.strip() for side in pair)]
+    if not pairs:
         raise DataError("every sentence pair has an empty side; there is nothing to score")
-    ours, theirs = [pair[0] for pair in kept], [pair[1] for pair in kept]
-    counts = [len(ids) + 1 for ids in translator.vocabularies.target.encode_batch(theirs)]
-    return perplexity([-total for total in translator.score(ours, theirs)], counts)
+    sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    counts = [len(ids) + 1 for ids in translator.vocabularies.target.encode_batch(references)]
+    return perplexity([-total for total in translator.score(sources, references)], counts)

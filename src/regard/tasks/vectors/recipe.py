@@ -1,4 +1,4 @@
-"""The job of learning word vectors: its recipe, how it is tried while it trains, and the table that comes of it."""
+"""The vectors task: recipe, validation, and the trained word vectors."""
 
 from __future__ import annotations
 
@@ -10,228 +10,173 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import nn
 
 from regard.data import Shards
 from regard.data.lines import read_lines
-from regard.data.texts import Reviews, Shakespeare, Texts
-from regard.distributed import World
+from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, DataError
-from regard.metrics import Parts, Score
-from regard.metrics.analogies import ask, read_questions
+from regard.metrics import Score, UnitSums
+from regard.metrics.analogies import answer_questions, read_questions
 from regard.metrics.perplexity import mean_loss
 from regard.models.word2vec import Word2Vec, Word2VecConfig
-from regard.objective import Objective, Tell
+from regard.objective import Objective
+from regard.progress import Progress
 from regard.spaces import Words
-from regard.tasks.base import Asked, Evaluation, Fetching, Model, Preparation, Recipe, Starter, filled
-from regard.tasks.generate.modality import Letters
-from regard.tasks.generate.prepare import COLUMN
-from regard.tasks.generate.recipe import counted
-from regard.tasks.vectors.word2vec import FILE as FREQUENCIES
-from regard.tasks.vectors.word2vec import (
-    METHODS,
-    SEGMENT,
-    Frequencies,
-    Nearby,
-    NearbyConfig,
-    NearbyFeed,
-    WordPreparation,
-)
+from regard.tasks.base import EvalRequest, Evaluation, Model, Recipe, RecipeTemplate, read_counts, with_weights
+from regard.tasks.generate.prepare import COLUMN, encode_split
+from regard.tasks.vectors import stats
+from regard.tasks.vectors.config import SEGMENT, VectorsConfig
+from regard.tasks.vectors.loader import ContextLoader
+from regard.tasks.vectors.predict import table_from_embedding
+from regard.tasks.vectors.prepare import FREQUENCIES_FILE, VectorsPreparation, WordFrequencies
+from regard.tasks.vectors.sources import ReviewTexts, VectorsData
+from regard.tasks.vectors.word2vec import METHODS, NegativeSampling
+from regard.tasks.vectors.word_table import Neighbor, WordMap, WordTable
 from regard.text import Tokenizer, TokenizerConfig
-from regard.text.kinds import SPECIAL
-from regard.text.word_table import Near, WordMap, WordTable
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
 from regard.train.optim import Adam
-from regard.train.schedule import Cosine
-from regard.train.trainer import surprise
+from regard.train.schedule import CosineDecay
+from regard.train.trainer import validation_loss
 
-DataConfig = Texts | Shakespeare | Reviews
-SHOWN = 5
-"""neighbours of a word that validation tells"""
-TRIED = (100, 200, 400, 800)
-"""where the words stand whose neighbours are shown if none are named: neither the commonest nor rare"""
+SHOWN_NEIGHBORS = 5
+"""neighbors per word shown at validation"""
+SHOWN_RANKS = (100, 200, 400, 800)
+"""frequency ranks of the words whose neighbors are shown if task.sample_inputs names none"""
 
 
 @dataclass(frozen=True)
 class VectorsRecipe(Recipe):
-    """Everything that decides how word vectors are learnt.
-
-    >>> VectorsRecipe.kind(), VectorsRecipe().model.width
-    ('vectors', 100)
-    """
+    """Recipe of word vectors."""
 
     verb: ClassVar[str] = "vectors"
     metrics: ClassVar[tuple[str, ...]] = ("loss",)
     scores: ClassVar[tuple[str, ...]] = ("loss", "analogies")
-    kept: ClassVar[tuple[str, ...]] = ("tokenizer.json", FREQUENCIES)
+    artifacts: ClassVar[tuple[str, ...]] = ("tokenizer.json", FREQUENCIES_FILE)
 
-    data: DataConfig = field(default_factory=Reviews)
-    """where the text comes from; without this section, film reviews"""
+    data: VectorsData = field(default_factory=ReviewTexts)
+    """source of the text; by default, film reviews"""
     model: Word2VecConfig = Word2VecConfig()
-    """what learns"""
-    task: NearbyConfig = NearbyConfig()
-    """what is asked"""
-    text: TokenizerConfig = TokenizerConfig(kind="word", size=20_000, lowercase=True)
-    """how text becomes words"""
+    """the model"""
+    task: VectorsConfig = VectorsConfig()
+    """the task"""
+    text: TokenizerConfig = TokenizerConfig(kind="word", vocab_size=20_000, lowercase=True)
+    """the tokenizer"""
     train: TrainConfig = TrainConfig(
-        smoothing=0.0, tokens=4096, optimizer=Adam(betas=(0.9, 0.999), eps=1e-8), schedule=Cosine(lr=1e-2, warmup=100)
+        label_smoothing=0.0,
+        batch_tokens=4096,
+        optimizer=Adam(betas=(0.9, 0.999), eps=1e-8),
+        schedule=CosineDecay(lr=1e-2, warmup=100),
     )
-    """how it learns"""
+    """training"""
     seed: int = 1
-    """another seed, another run"""
+    """random seed"""
 
     def __post_init__(self) -> None:
-        if self.train.tokens < SEGMENT:
-            raise ConfigError(f"train.tokens = {self.train.tokens}: a batch has at least {SEGMENT} words")
+        if self.train.batch_tokens < SEGMENT:
+            raise ConfigError(f"train.batch_tokens = {self.train.batch_tokens}: a batch has at least {SEGMENT} words")
         if self.text.dropout:
-            raise ConfigError(f"text.dropout = {self.text.dropout}: a word has one vector, so it is cut in one way")
+            raise ConfigError(
+                f"text.dropout = {self.text.dropout}: a word has one vector, so it is tokenized in one way; set it to 0"
+            )
         if self.train.probe is not None:
             raise ConfigError(
-                "train.probe: words have vectors, and no sentence is read; task.tried names words to show"
+                "train.probe: word vectors read no sentence; name words to show in task.sample_inputs instead"
             )
-        if self.train.smoothing:
-            raise ConfigError(f"train.smoothing = {self.train.smoothing}: guesses are told from noise, so set it to 0")
+        if self.train.label_smoothing:
+            smoothing = f"train.label_smoothing = {self.train.label_smoothing}"
+            raise ConfigError(f"{smoothing}: negative sampling has no label smoothing; set it to 0")
         self.check()
 
-    def preparation(self) -> Preparation:
-        return WordPreparation(self.data, self.text)
+    def preparation(self) -> VectorsPreparation:
+        return VectorsPreparation(self.data, self.text)
 
     def build(self, size: int) -> Word2Vec:
-        """The model with fresh weights, drawn by the seed."""
+        """The model with its initial weights, which depend on the seed."""
         torch.manual_seed(self.seed)
         return self.model.build(Words(size))
 
-    def asks(self, size: int) -> Nearby:
-        """What is read and what is guessed, by the method."""
+    def training_task(self, size: int) -> NegativeSampling:
+        """Skip-gram or CBOW, for a vocabulary of `size`."""
         return METHODS[self.task.method](Words(size), self.task.negatives)
 
-    def feed(self, run: Path, world: World = World()) -> NearbyFeed:  # noqa: B008
-        """The windows of text that is prepared."""
+    def loader(self, run: Path, group: ProcessGroup = ProcessGroup()) -> ContextLoader:  # noqa: B008
+        """The loader of the prepared data."""
         train, valid = (Shards.open(run / "data" / split).flat(COLUMN) for split in ("train", "valid"))
-        rows = self.train.tokens // SEGMENT
-        return NearbyFeed(train, valid, Frequencies.load(run), self.task, rows, self.seed, world)
+        rows = self.train.batch_tokens // SEGMENT
+        return ContextLoader(train, valid, WordFrequencies.load(run), self.task, rows, self.seed, group)
 
-    def parts(self, run: Path, world: World) -> tuple[Objective, NearbyFeed, Validation]:
-        tokenizer, feed = Tokenizer.load(run / "tokenizer.json"), self.feed(run, world)
-        objective = Objective(self.build(tokenizer.size), self.asks(tokenizer.size))
-        validation = Validation(objective, feed, tokenizer, self.task.tried)
-        validation.words(validation.table())  # a word that is tried and unknown is told before anything is learnt
-        return objective, feed, validation
+    def training_parts(self, run: Path, group: ProcessGroup) -> tuple[Objective, ContextLoader, VectorsValidation]:
+        tokenizer, loader = Tokenizer.load(run / "tokenizer.json"), self.loader(run, group)
+        objective = Objective(self.build(tokenizer.size), self.training_task(tokenizer.size))
+        validation = VectorsValidation(objective, loader, tokenizer, self.task.sample_inputs)
+        validation.words(validation.table())  # refuses unknown sample_inputs before training
+        return objective, loader, validation
 
-    def open(self, run: Path, saved: Checkpoint, refused: Sequence[str] = ()) -> VectorsModel:
-        tokenizer, frequencies = Tokenizer.load(run / "tokenizer.json"), Frequencies.load(run)
-        module = filled(self.build(tokenizer.size), saved)
+    def load_model(self, run: Path, saved: Checkpoint, refused: Sequence[str] = ()) -> VectorsModel:
+        tokenizer, frequencies = Tokenizer.load(run / "tokenizer.json"), WordFrequencies.load(run)
+        module = with_weights(self.build(tokenizer.size), saved)
         return VectorsModel(module, tokenizer, frequencies, self, saved.step, refused)
 
     @classmethod
-    def starter(cls, languages: tuple[str, str] | None) -> Starter:
+    def template(cls, languages: tuple[str, str] | None) -> RecipeTemplate:
         if languages is not None:
-            raise ConfigError("a text has one language; --source-lang and --target-lang are for translate")
-        return Starter(
-            "a vector for each word",
+            raise ConfigError("vectors has one language; --source-lang and --target-lang are for translate")
+        return RecipeTemplate(
+            "word vectors",
             {"data": "text", "train.optimizer": "adam", "train.schedule": "cosine"},
             {"data.train": "data/book.txt", "train.epochs": 5.0},
-            hints=["data/book.txt is the text to learn from; its last tenth is kept apart for validation"],
+            hints=["data/book.txt is the training text; its last tenth is held out for validation"],
         )
 
     def statistics(self, run: Path) -> dict[str, Any]:
-        feed = self.feed(run)
-        size = int(np.count_nonzero(feed.frequencies.counts))
-        kept = float((feed.keep * feed.frequencies.counts).sum() / max(1, feed.frequencies.counts.sum()))
-        batches = {"words": feed.rows * SEGMENT, "batches": feed.epoch(), "kept": kept}
-        return {"vocabulary": {"kind": self.text.kind, "size": size}, **counted(run), "epoch": batches}
+        return stats.collect_statistics(self.text.kind, self.loader(run), read_counts(run))
 
-    def told(self, statistics: Mapping[str, Any]) -> list[str]:
-        words, epoch = statistics["vocabulary"], statistics["epoch"]
-        return [
-            f"vocabulary  {words['kind']} {words['size']:,}",
-            *(Letters.told(split, statistics[split]) for split in ("train", "valid")),
-            f"epoch       {epoch['batches']:,} batches of {epoch['words']:,} words, of which {epoch['kept']:.0%} are "
-            "kept: common ones are often left out",
-        ]
+    def format_statistics(self, statistics: Mapping[str, Any]) -> list[str]:
+        return stats.format_statistics(statistics)
 
-    def described(self, run: Path) -> str:
-        feed = self.feed(run)
-        size = int(np.count_nonzero(feed.frequencies.counts))
-        return f"{len(feed.train):,} train, {len(feed.held_out):,} valid words       {size:,} different ones"
-
-    def origin(self) -> str:
-        return self.data.attribution()
-
-    def fetch(self, progress: Fetching | None = None) -> None:
-        if not isinstance(self.data, Texts):
-            self.data.fetch(progress)
+    def summary(self, run: Path) -> str:
+        loader = self.loader(run)
+        size = int(np.count_nonzero(loader.frequencies.counts))
+        return f"{len(loader.train):,} train, {len(loader.valid):,} valid words       {size:,} in the vocabulary"
 
     def usage(self, run: Path) -> str:
-        return f'regard vectors neighbours {run} "..."'
-
-
-def table_of(embed: nn.Embedding, vocabulary: Sequence[str]) -> WordTable:
-    """The vectors of a vocabulary's words; what is no word, such as <PAD>, is left out.
-
-    >>> table_of(nn.Embedding(6, 2), ["<PAD>", "<UNK>", "<SOS>", "<EOS>", "sea", "sky"]).words
-    ('sea', 'sky')
-    """
-    chosen = [i for i, word in enumerate(vocabulary) if word not in SPECIAL]
-    return WordTable(tuple(vocabulary[i] for i in chosen), embed.weight.detach().float().cpu().numpy()[chosen])
+        return f'regard vectors neighbors {run} "..."'
 
 
 @dataclass(frozen=True)
-class Validation:
-    """The loss over the validation text, and the neighbours of some words.
-
-    >>> import tempfile, regard
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     text = Path(folder, "sea.txt")
-    ...     _ = text.write_text("the sea is deep and the sky is high. " * 300)
-    ...     settings = ["task.kind=vectors", "data.kind=text", f"data.train={text}", "task.tried=['sea']"]
-    ...     run, recipe = regard.Run(Path(folder, "run")), regard.Recipe.read(None, settings)
-    ...     run.prepare(recipe)
-    ...     metrics, samples = run.parts(recipe)[2]()
-    >>> list(metrics), samples[0]["word"], len(samples[0]["output"].split())
-    (['loss'], 'sea', 5)
-    """
+class VectorsValidation:
+    """Loss on the validation text, and the nearest neighbors of some words."""
 
     objective: Objective
-    feed: NearbyFeed
+    loader: ContextLoader
     tokenizer: Tokenizer
-    tried: Sequence[str] = ()
+    sample_inputs: Sequence[str] = ()
 
     def words(self, table: WordTable) -> list[str]:
-        """Whose neighbours are shown."""
-        places = [table.place(word) for word in self.tried]
-        whole = table.whole or range(len(table))
-        return [table.spelled(at) for at in places or dict.fromkeys(whole[min(at, len(whole) - 1)] for at in TRIED)]
+        """The words whose neighbors are shown."""
+        chosen = [table.index(word) for word in self.sample_inputs]
+        whole = table.whole_words or range(len(table))
+        ranked = dict.fromkeys(whole[min(rank, len(whole) - 1)] for rank in SHOWN_RANKS)
+        return [table.display_word(at) for at in chosen or ranked]
 
     def table(self) -> WordTable:
-        """The vectors as they are now."""
-        return table_of(self.objective.model.embed, self.tokenizer.vocabulary)  # type: ignore[arg-type]
+        """The current word vectors."""
+        return table_from_embedding(self.objective.model.embed, self.tokenizer.vocabulary)  # type: ignore[arg-type]
 
     def __call__(self) -> tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]:
-        metrics = {"loss": surprise(self.objective, self.feed, self.feed.world)["loss"]}
-        if not self.feed.world.leads:
+        metrics = {"loss": validation_loss(self.objective, self.loader, self.loader.group)["loss"]}
+        if not self.loader.group.is_main:
             return metrics, ()
         table = self.table()
-        near = {word: table.neighbours(word, SHOWN) for word in self.words(table)}
+        neighbors = {word: table.neighbors(word, SHOWN_NEIGHBORS) for word in self.words(table)}
         return metrics, [
-            {"word": word, "output": " ".join(found.word for found in neighbours)} for word, neighbours in near.items()
+            {"word": word, "output": " ".join(neighbor.word for neighbor in found)} for word, found in neighbors.items()
         ]
 
 
 class VectorsModel(Model):
-    """Word vectors that were learnt here: neighbours, sums, maps.
-
-    >>> import tempfile, regard
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     text = Path(folder, "sea.txt")
-    ...     _ = text.write_text("the sea is deep and the sky is high. " * 300)
-    ...     settings = ["task.kind=vectors", "data.kind=text", f"data.train={text}", "train.steps=1"]
-    ...     _ = regard.Run(Path(folder, "run")).train(regard.Recipe.read(None, settings))
-    ...     model = regard.load(Path(folder, "run"))
-    >>> len(model.neighbours("sea", 3)), model.table.numbers.shape
-    (3, (8, 100))
-    """
+    """Trained word vectors: neighbors, analogies and maps, as in `regard.load(run).neighbors("sea", 3)`."""
 
     module: Word2Vec
     recipe: VectorsRecipe
@@ -240,7 +185,7 @@ class VectorsModel(Model):
         self,
         module: Word2Vec,
         tokenizer: Tokenizer,
-        frequencies: Frequencies,
+        frequencies: WordFrequencies,
         recipe: VectorsRecipe,
         step: int,
         refused: Sequence[str] = (),
@@ -250,68 +195,69 @@ class VectorsModel(Model):
 
     @cached_property
     def table(self) -> WordTable:
-        """The words with their vectors, the commonest first."""
-        return table_of(self.module.embed, self.tokenizer.vocabulary)
+        """The words with their vectors, the most frequent first."""
+        return table_from_embedding(self.module.embed, self.tokenizer.vocabulary)
 
-    def neighbours(self, word: str, count: int = 10) -> list[Near]:
-        """The words that point most nearly the same way."""
-        return self.table.neighbours(word, count)
+    def neighbors(self, word: str, count: int = 10) -> list[Neighbor]:
+        """The nearest words by cosine similarity."""
+        return self.table.neighbors(word, count)
 
-    def calculate(self, sum_of_words: str, count: int = 10) -> list[Near]:
+    def analogy(self, sum_of_words: str, count: int = 10) -> list[Neighbor]:
         """The words nearest to a sum such as "king - man + woman"."""
-        return self.table.calculate(sum_of_words, count)
+        return self.table.analogy(sum_of_words, count)
 
     def map(self, words: Sequence[str] = ()) -> WordMap:
-        """Words on a plane, by principal components."""
-        return self.table.map(words)
+        """Words in two dimensions, by principal component analysis."""
+        return self.table.pca_map(words)
 
-    def answer(self, text: str) -> str:
-        found = self.neighbours(text.strip()) if len(text.split()) == 1 else self.calculate(text)
-        return " ".join(near.word for near in found)
+    def predict_text(self, text: str) -> str:
+        found = self.neighbors(text.strip()) if len(text.split()) == 1 else self.analogy(text)
+        return " ".join(neighbor.word for neighbor in found)
 
-    def observe(self, text: str) -> str:
+    def run_for_trace(self, text: str) -> str:
         raise ConfigError(
-            "word vectors read no sentence: nothing to look into; use regard vectors neighbours, analogy or map"
+            "word vectors read no sentence, so there is no pass to look into; use regard vectors neighbors, analogy or "
+            "map"
         )
 
-    def spell(self) -> Mapping[str, Callable[[int], str]]:
+    def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
         return {"source": self.tokenizer.vocabulary.__getitem__}
 
-    def evaluate(self, asked: Asked, tell: Tell) -> Evaluation:
-        """Given a file, the share of its analogies that are answered right; else the loss on a split."""
-        if asked.beam is not None:
-            raise ConfigError("--beam: words have vectors, nothing is searched for")
-        if len(asked.files) > 1:
-            raise ConfigError(f"--data: expected one file of questions, got {len(asked.files)}")
-        if asked.files:
-            name = str(asked.files[0])
-            questions = read_questions(read_lines(asked.files[0]), name)
-            table, total = self.table, len(questions)
-            found = ask(questions, table.find, lambda q: table.answers(q, lambda done: tell("answering", done, total)))
-            detail = {"sections": {section: list(counts) for section, counts in found.sections().items()}}
-            return Evaluation(name, [found.score()], told=found.told(), detail=detail, unit="questions")
-        split = asked.split or ("test" if "test" in self.recipe.data.splits() else "valid")
-        score, parts = self._loss(split, tell)
-        return Evaluation(split, [score], unit="segments", parts=parts)
+    def evaluate(self, request: EvalRequest, progress: Progress) -> Evaluation:
+        """Accuracy on a file of analogy questions; without a file, the loss on a split."""
+        file = request.one_file()
+        if file is None:
+            split = request.choose_split(self.recipe.data.splits())
+            score, per_unit = self._split_loss(split, progress)
+            return Evaluation(split, [score], unit="segments", per_unit=per_unit)
+        questions = read_questions(read_lines(file), str(file))
+        table, total = self.table, len(questions)
+        found = answer_questions(
+            questions, table.find, lambda q: table.solve_analogies(q, lambda done: progress("answering", done, total))
+        )
+        detail = {"sections": {section: list(counts) for section, counts in found.sections().items()}}
+        return Evaluation(
+            str(file), [found.score()], summary_lines=found.summary_lines(), detail=detail, unit="questions"
+        )
 
     @torch.no_grad()
-    def _loss(self, split: str, tell: Tell) -> tuple[Score, Parts]:
-        """The loss of a split, in windows and beside noise drawn as for validation; and that of each segment."""
-        ids, recipe, parts = Letters(self.tokenizer).read(self.recipe.data, split)[0], self.recipe, []
+    def _split_loss(self, split: str, progress: Progress) -> tuple[Score, UnitSums]:
+        """The loss of a split, with windows and negative samples as in validation; and that of each segment."""
+        ids, recipe, sums = encode_split(self.recipe.data, split, self.tokenizer)[0], self.recipe, []
         if len(ids) < SEGMENT:
             raise DataError(f"{split}: there are {len(ids):,} words to score; at least {SEGMENT} are needed")
-        rows = recipe.train.tokens // SEGMENT
-        feed = NearbyFeed(ids, ids, self.frequencies, recipe.task, rows, recipe.seed)
-        objective = Objective(self.module, recipe.asks(self.tokenizer.size)).eval()
-        for number, batch in enumerate(feed.valid()):
+        rows = recipe.train.batch_tokens // SEGMENT
+        loader = ContextLoader(ids, ids, self.frequencies, recipe.task, rows, recipe.seed)
+        objective = Objective(self.module, recipe.training_task(self.tokenizer.size)).eval()
+        for number, batch in enumerate(loader.valid_batches()):
             for segment in (batch.select(torch.tensor([row])) for row in range(len(batch))):
-                count = int(objective.task.counts(segment)["near"])
-                parts.append((float(objective(segment)[0].totals["near"]), count))
-            tell("scoring", number + 1, -(-len(ids) // SEGMENT // feed.rows))
-        if not parts:
+                count = int(objective.task.counts(segment)["context"])
+                sums.append((float(objective(segment)[0].totals["context"]), count))
+            progress("scoring", number + 1, -(-len(ids) // SEGMENT // loader.rows))
+        if not sums:
             raise DataError(
-                f"{split}: no two known words stand together; is it a text like that which was learnt from?"
+                f"{split}: no two words of the vocabulary occur together; evaluate on text like the training data"
             )
         task = recipe.task
-        how = f"unit:guess|method:{task.method}|window:{task.window}|negatives:{task.negatives}|common:{task.common:g}"
-        return mean_loss(parts, how), parts
+        settings = f"method:{task.method}|window:{task.window}|negatives:{task.negatives}|subsample:{task.subsample:g}"
+        return mean_loss(sums, f"unit:prediction|{settings}"), sums

@@ -1,0 +1,58 @@
+// @ts-check
+/**
+ * Types of what the server sends and of what the screens share; no code.
+ *
+ * Import style. look/html.py joins these modules into the script of the single-file page with two regular expressions,
+ * so every module of the page
+ * - imports only as `import { a, b as c } from "../folder/module.js";`, at the start of a line, by a relative path,
+ * - exports only as `export function`, `export async function`, `export class`, `export const` or `export {};`,
+ * - never imports in a circle and has no default export, namespace import, re-export or dynamic import.
+ * Anything else is an error when the file is made, and in tests/studio/test_page_modules.py. A folder imports only from
+ * itself and from those before it: core, trace, widgets, tabs, screens and lessons, main.js and standalone.js.
+ *
+ * @typedef {{token: string, label: string}} Token
+ * @typedef {{name: string, axes: string[], shape: number[], sides: Record<string, string>,
+ *   names: Record<string, string[]>, backwards: boolean, dtype: "f4"|"i4",
+ *   min: number, max: number}} Description
+ * @typedef {{id: number, token: string, label: string, logit: number}} Candidate
+ * @typedef {{chosen: Candidate, log_prob: number, entropy: number, best: Candidate[]}} Step
+ * @typedef {{step: number, token: string, label: string, score: number, parent: number|null,
+ *   state: "on"|"pruned"|"ended"|"open", chosen: boolean, best?: number, worst?: number}} BeamNode
+ * @typedef {{id: string, name: string, step?: number, parameters?: number, bytes?: number}} ModelName
+ * @typedef {{id: string, model: ModelName, kind?: string, text: string, answer: string, created: string, seconds: number,
+ *   decode: {beam: number|null}}} Summary
+ * @typedef {{kind: "head", tensor: string, head: number}|{kind: "positions"}|{kind: "mask"}
+ *   |{kind: "row", tensor: string, head: number, query: number, weights: number[]}
+ *   |{kind: "token", step: number, id: number, label: string}} Change
+ * @typedef {{name: string, mean: number, max: number, relative: number}} TensorDifference
+ * @typedef {{base: string, answer: string, log_prob: number|null, changes: Change[],
+ *   differences: TensorDifference[], compared: number}} Fork
+ * @typedef {Summary & {format: string, sequences: Record<string, Token[]>, tensors: Description[], steps: Step[],
+ *   beam: BeamNode[], fork: Fork|null, supported_changes?: string[], omitted?: string[],
+ *   gradients?: Gradients[], saliency?: Saliency}} Header
+ * @typedef {{distances: number[], norms: number[], rate: number|null}} Decay
+ * @typedef {{name: string, side: string, rows: string[], columns: string[], norms: number[][], decay: Decay}} Gradients
+ * @typedef {{title: string, method: string, rows: string[], columns: string[], scores: number[][],
+ *   sides: [string, string]}} Saliency
+ * @typedef {{state: "absent"|"training"|"ready"|"failed", seconds: number|null, message: string|null}} ExampleState
+ * @typedef {{id: string, name: string, model: string|null, task: string|null, data: string|null, usable: boolean,
+ *   words: boolean, step: number|null, best: Record<string, number>, changed: number|null}} Model
+ * @typedef {{word: string, label: string, cosine: number}} Neighbor
+ * @typedef {{word: string, label: string, x: number, y: number}} MapPoint
+ * @typedef {{model: {id: string, name: string, step: number}, side: string, sides: string[], size: number,
+ *   width: number, words: MapPoint[], explained_variance: [number, number]}} EmbeddingMap
+ * @typedef {{regard: string, models: number, example: ExampleState, sentence: string,
+ *   limits: {characters: number, series: number, tokens: number, beam: number}}} Info
+ * @typedef {{rows: Record<string, any>[], samples: Record<string, any>[], version: string, next: number, more: boolean,
+ *   reset: boolean, name: string, command: "save"|"stop"|null, idle_seconds: number|null,
+ *   probe: {text: string, steps: number[]}|null}} Progress
+ *
+ * @typedef {Record<string, number>} Index position in a tensor, per axis
+ * @typedef {{node: HTMLElement, key: (event: KeyboardEvent) => boolean, leave: () => void, redraw: () => void,
+ *   title: string, header?: Header, model?: string}} Screen
+ * @typedef {{trace: import("../trace/trace.js").Trace, selection: import("./selection.js").Selection,
+ *   drawer: import("../widgets/drawer.js").Drawer, onleave: (cleanup: () => void) => void,
+ *   layer?: (by: number) => void, head?: (by: number) => void, step?: (by: number) => void, play?: () => void}} Context
+ * What a tab receives; the optional functions are its key bindings while it is open.
+ */
+export {};

@@ -1,0 +1,85 @@
+// @ts-check
+/** Entry point of the studio: top bar, the screen named by the address, keyboard shortcuts. */
+import { get } from "./core/api.js";
+import { h, replace } from "./core/dom.js";
+import { clearNotices, notices, showError } from "./core/notice.js";
+import { parseRoute } from "./core/route.js";
+import { applyTheme, watchTheme } from "./core/theme.js";
+import { lessonList } from "./lessons/lesson-list.js";
+import { lesson } from "./lessons/lesson.js";
+import { home } from "./screens/home.js";
+import { inspector } from "./screens/inspector.js";
+import { lineup } from "./screens/lineup.js";
+import { TopBar } from "./screens/top-bar.js";
+import { training } from "./screens/training.js";
+import { vocabulary } from "./screens/vocabulary.js";
+import { openTrace } from "./trace/server-source.js";
+import { listenForKeys } from "./widgets/keys.js";
+
+/** @type {import("./core/types.js").Screen|null} */
+let screen = null;
+let requests = 0;
+
+applyTheme();
+const app = /** @type {HTMLElement} */ (document.getElementById("app"));
+const stage = h("div", { class: "screen" });
+const info = await get("info");
+const bar = new TopBar(info, () => screen?.redraw());
+const skip = h(
+  "a",
+  {
+    class: "skip",
+    href: "#/",
+    onclick: (/** @type {Event} */ event) => {
+      event.preventDefault();
+      stage.querySelector("main")?.focus();
+    },
+  },
+  "Skip to the content",
+);
+bar.node.prepend(skip);
+replace(app, bar.node, notices, stage);
+watchTheme(() => screen?.redraw());
+
+/** @param {string[]} parts @param {URLSearchParams} query */
+async function openScreen([name, id], query) {
+  if (name === "t" && id) return inspector(await openTrace(id), query);
+  if (name === "runs" && id) return training(id);
+  if (name === "embed" && id) return vocabulary(id, query);
+  if (name === "compare") return lineup(query, info.sentence);
+  if (name === "learn") return id ? lesson(id, query) : lessonList();
+  return home(
+    (model) => bar.choose(model),
+    () => bar.refresh().catch(showError),
+  );
+}
+
+async function show() {
+  const request = ++requests;
+  const { parts, query } = parseRoute();
+  clearNotices();
+  try {
+    await bar.refresh();
+    const next = await openScreen(parts, query);
+    if (request !== requests) return next.leave();
+    screen?.leave();
+    screen = next;
+    if (next.header) bar.show(next.header);
+    if (next.model) bar.pick(next.model);
+    document.title = `${next.title} – regard studio`;
+    replace(stage, next.node);
+    document.documentElement.dataset.ready = location.hash || "#/";
+  } catch (error) {
+    if (request !== requests) return;
+    screen?.leave();
+    screen = null;
+    const start = h("p", {}, h("a", { href: "#/" }, "Go to the start page"));
+    replace(stage, h("main", { class: "home", tabindex: "-1" }, h("h1", {}, "This cannot be shown"), start));
+    showError(error);
+  }
+}
+
+listenForKeys(() => screen, bar.input);
+window.addEventListener("hashchange", show);
+window.addEventListener("unhandledrejection", (event) => showError(event.reason));
+await show();

@@ -1,0 +1,157 @@
+// @ts-check
+/** Start page: recent traces, models, and a built-in example for a start without models. */
+import { get, post } from "../core/api.js";
+import { h, replace, word } from "../core/dom.js";
+import { formatAge, formatNumber } from "../core/format.js";
+import { showError } from "../core/notice.js";
+import { traceAddress, wordsAddress } from "../core/route.js";
+import { inputTitle, outputTitle } from "../widgets/csv-input.js";
+import { scrollBox } from "../widgets/table.js";
+import { isComparable } from "./lineup.js";
+
+/** @typedef {import("../core/types.js").Model} Model */
+/** @typedef {import("../core/types.js").Summary} Summary */
+
+const LEAD =
+  "Choose a model, type a sentence, press Run. Every number shown is the one the model used, and nothing leaves this machine.";
+
+/** @param {(model: string) => void} choose @param {() => void} refresh @returns {Promise<import("../core/types.js").Screen>} */
+export async function home(choose, refresh) {
+  const screen = new Home(choose, refresh);
+  await screen.draw();
+  return {
+    node: screen.node,
+    title: "Start",
+    redraw: () => {},
+    leave: () => clearTimeout(screen.timer),
+    key: () => false,
+  };
+}
+
+class Home {
+  /** @param {(model: string) => void} choose @param {() => void} refresh */
+  constructor(choose, refresh) {
+    this.choose = choose;
+    this.refresh = refresh;
+    this.timer = 0;
+    this.state = "";
+    this.models = h("section", { class: "card" });
+    this.traces = h("section", { class: "card" });
+    this.node = h(
+      "main",
+      { class: "home", tabindex: "-1" },
+      h("h1", {}, "What did the model really do?"),
+      h("p", { class: "lead" }, LEAD),
+      this.traces,
+      this.models,
+    );
+  }
+
+  async draw() {
+    const [listed, recent] = await Promise.all([get("models"), get("traces")]);
+    const compare =
+      listed.models.filter(isComparable).length > 1 ? h("a", { href: "#/compare" }, "Compare them") : null;
+    replace(
+      this.models,
+      h("div", { class: "row" }, h("h2", {}, "Models"), compare),
+      listed.models.length ? this.list(listed.models) : noModels(),
+      ...this.example(listed.example),
+    );
+    const none = "None yet: choose a model, type a sentence above and press Run.";
+    replace(
+      this.traces,
+      h("h2", {}, "Recent traces"),
+      recent.traces.length ? traceList(recent.traces) : h("p", { class: "muted" }, none),
+    );
+    if (this.state && this.state !== listed.example.state) this.refresh();
+    this.state = listed.example.state;
+    if (this.state === "training") this.timer = window.setTimeout(() => this.draw().catch(showError), 1000);
+  }
+
+  /** @param {Model[]} all */
+  list(all) {
+    const optional = (/** @type {string} */ name) => (name === "task" || name === "best" ? "optional" : null);
+    const head = ["name", "model", "task", "steps", "best", "", ""].map((name) =>
+      name ? h("th", { scope: "col", class: optional(name) }, name) : h("td", {}),
+    );
+    const body = h("tbody", {}, ...all.map((model) => this.row(model)));
+    return scrollBox("Models", h("table", { class: "list" }, h("thead", {}, h("tr", {}, ...head)), body));
+  }
+
+  /** @param {Model} model */
+  row(model) {
+    return h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, word(model.name)),
+      h("td", {}, model.model ?? "–"),
+      h("td", { class: "optional" }, model.task ?? "–"),
+      h("td", {}, model.step === null ? "–" : model.step.toLocaleString("en")),
+      h("td", { class: "optional" }, formatScores(model.best)),
+      h(
+        "td",
+        {},
+        model.usable
+          ? h("button", { type: "button", onclick: () => this.choose(model.id) }, "Use")
+          : h("span", { class: "muted" }, "no checkpoint yet"),
+      ),
+      h(
+        "td",
+        { class: "links" },
+        h("a", { href: `#/runs/${encodeURIComponent(model.id)}` }, "Training"),
+        model.usable && model.words ? h("a", { href: wordsAddress(model.id) }, "Words") : null,
+      ),
+    );
+  }
+
+  /** @param {import("../core/types.js").ExampleState} example */
+  example(example) {
+    if (example.state === "training") {
+      const text = ` Training a tiny translation model on built-in phrases as an example (${Math.round(example.seconds ?? 0)} s; usually under a minute, once).`;
+      return [h("p", { role: "status" }, h("progress", { "aria-label": "Training the example" }), text)];
+    }
+    const begin = () =>
+      post("example", {})
+        .then(() => this.draw())
+        .catch(showError);
+    const make = h("button", { type: "button", onclick: begin }, "Train the built-in example");
+    if (example.state === "failed")
+      return [h("p", { class: "bad" }, example.message ?? "The example could not be trained."), h("p", {}, make)];
+    return example.state === "absent"
+      ? [h("p", { class: "muted" }, "A tiny translation model on built-in phrases, trained in under a minute: "), make]
+      : [];
+  }
+}
+
+function noModels() {
+  const text = "No models found. Train one with ";
+  return h("p", { class: "muted" }, text, h("code", {}, "regard demo"), ".");
+}
+
+/** @param {Record<string, number>} best */
+function formatScores(best) {
+  const metrics = Object.entries(best).filter(([name, value]) => name !== "step" && typeof value === "number");
+  return metrics.map(([name, value]) => `${name} ${formatNumber(value)}`).join(", ") || "–";
+}
+
+/** @param {Summary[]} all */
+function traceList(all) {
+  return h(
+    "ul",
+    { class: "traces" },
+    ...all.map((trace) =>
+      h(
+        "li",
+        {},
+        h(
+          "a",
+          { href: traceAddress(trace.id) },
+          word(inputTitle(trace.kind, trace.text), "sentence source"),
+          " → ",
+          word(outputTitle(trace.kind, trace.answer) || "(empty)", "sentence target"),
+        ),
+        h("span", { class: "muted" }, ` ${trace.model.name}, ${formatAge(trace.created)}`),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,158 @@
+// @ts-check
+/** Top bar: model, input, Run, theme, keys. */
+import { get, post } from "../core/api.js";
+import { h, replace } from "../core/dom.js";
+import { clearNotices, showError } from "../core/notice.js";
+import { parseRoute, traceAddress, VECTORS, wordsAddress } from "../core/route.js";
+import { toggleTheme } from "../core/theme.js";
+import { CsvInput, FORECAST } from "../widgets/csv-input.js";
+import { helpDialog } from "../widgets/keys.js";
+
+/** @typedef {import("../core/types.js").Model} Model */
+/** @typedef {import("../core/types.js").Info} Info */
+
+export class TopBar {
+  /** @param {Info} info @param {() => void} onThemeChange */
+  constructor(info, onThemeChange) {
+    this.info = info;
+    this.models = h("select", { "aria-label": "Model", name: "model", onchange: () => this.adaptToModel() });
+    /** @type {Map<string, string|null>} */
+    this.tasks = new Map();
+    this.series = new CsvInput(info.limits.series);
+    this.input = h("input", {
+      type: "text",
+      "aria-label": "Sentence",
+      name: "text",
+      dir: "auto",
+      autocomplete: "off",
+      spellcheck: "false",
+      maxlength: info.limits.characters,
+      placeholder: info.sentence,
+    });
+    this.beam = h(
+      "select",
+      { "aria-label": "Beam", name: "beam" },
+      h("option", { value: "" }, "beam: default"),
+      ...[1, 2, 4, 8].map((width) => h("option", { value: width }, width === 1 ? "greedy" : `beam ${width}`)),
+    );
+    this.button = h("button", { type: "submit", class: "primary" }, "Run");
+    this.form = h(
+      "form",
+      {
+        class: "run-form",
+        role: "search",
+        onsubmit: (/** @type {Event} */ event) => {
+          event.preventDefault();
+          this.run();
+        },
+      },
+      this.models,
+      this.input,
+      this.series.node,
+      this.beam,
+      this.button,
+    );
+    this.node = h(
+      "header",
+      { class: "topbar" },
+      h("a", { class: "brand", href: "#/" }, "regard"),
+      h("a", { class: "learn-link", href: "#/learn" }, "Lessons"),
+      this.form,
+      ...commonButtons(onThemeChange),
+    );
+  }
+
+  async refresh() {
+    const { models } = await get("models");
+    const usable = /** @type {Model[]} */ (models).filter((model) => model.usable);
+    const before = this.models.value;
+    replace(
+      this.models,
+      ...(usable.length
+        ? usable.map((model) => h("option", { value: model.id }, model.name))
+        : [h("option", { value: "" }, "no model yet")]),
+    );
+    if (usable.some((model) => model.id === before)) this.models.value = before;
+    this.tasks = new Map(usable.map((model) => [model.id, model.task]));
+    this.adaptToModel();
+    this.button.disabled = !usable.length;
+  }
+
+  /** Whether the chosen model reads a time series. */
+  get isForecast() {
+    return this.tasks.get(this.models.value) === FORECAST;
+  }
+
+  /** Whether the chosen model has word vectors and reads no sentences. */
+  get isVectors() {
+    return this.tasks.get(this.models.value) === VECTORS;
+  }
+
+  /** Shows the kind of input that the chosen model reads. */
+  adaptToModel() {
+    this.input.hidden = this.isForecast;
+    this.beam.hidden = this.isForecast || this.isVectors;
+    this.series.node.hidden = !this.isForecast;
+    this.input.placeholder = this.isVectors ? "a word, or king - man + woman" : this.info.sentence;
+    this.input.setAttribute("aria-label", this.isVectors ? "Word or sum" : "Sentence");
+  }
+
+  /** @param {string} model */
+  pick(model) {
+    if ([...this.models.options].some((option) => option.value === model)) this.models.value = model;
+    this.adaptToModel();
+  }
+
+  /** @param {string} model */
+  choose(model) {
+    this.pick(model);
+    if (this.isVectors) location.hash = wordsAddress(this.models.value);
+    else (this.isForecast ? this.series.file : this.input).focus();
+  }
+
+  /** Fills in the input of a trace, to be changed and run again. @param {import("../core/types.js").Header} header */
+  show(header) {
+    if (header.kind === FORECAST) this.series.show(header.text);
+    else this.input.value = header.text;
+    this.pick(header.model.id);
+  }
+
+  async run() {
+    if (this.isVectors) {
+      location.hash = wordsAddress(this.models.value, wordsQuery(this.input.value.trim()));
+      return;
+    }
+    const text = this.isForecast ? this.series.text : this.input.value.trim() || this.info.sentence;
+    this.button.disabled = true;
+    this.button.textContent = "Running";
+    clearNotices();
+    try {
+      const beam = this.beam.value && !this.isForecast ? { beam: Number(this.beam.value) } : {};
+      const header = await post("traces", { model: this.models.value, text, decode: beam });
+      location.hash = traceAddress(header.id, { tab: parseRoute().query.get("tab") });
+    } catch (error) {
+      showError(error);
+    }
+    this.button.textContent = "Run";
+    this.button.disabled = false;
+  }
+}
+
+/** Query for one word (neighbors), a sum (analogy) or several words (map). @param {string} text */
+function wordsQuery(text) {
+  if (!/\s/u.test(text)) return { word: text || null };
+  return /(^|\s)[-+−–]\s/u.test(text) ? { sum: text } : { words: text };
+}
+
+/** Buttons of every page: theme and keys. @param {() => void} themed */
+export function commonButtons(themed) {
+  const toggle = () => {
+    toggleTheme();
+    themed();
+  };
+  const iconProps = (/** @type {string} */ name) => ({ type: "button", class: "icon", "aria-label": name });
+  return [
+    h("button", { ...iconProps("Light or dark theme"), title: "Light or dark theme", onclick: toggle }, "◐"),
+    h("button", { ...iconProps("Keys"), title: "Keys (?)", onclick: helpDialog }, "?"),
+  ];
+}

@@ -1,0 +1,89 @@
+// @ts-check
+/** Gradients tab: how much the loss at each word depends on earlier states, |dL/dh|, and its decay with distance. */
+import { h, replace, selectField, word } from "../core/dom.js";
+import { formatNumber } from "../core/format.js";
+import { showError } from "../core/notice.js";
+import { chart } from "../widgets/chart.js";
+import { matrix } from "../widgets/matrix.js";
+import { hasSingleAnswer } from "./saliency.js";
+
+/** @typedef {import("../core/types.js").Context} Context */
+/** @typedef {import("../core/types.js").Gradients} Gradients */
+
+/**
+ * Names of the states that have gradients: on the server, those with one vector per token; in a file, the stored ones.
+ * @param {import("../trace/trace.js").Trace} trace
+ */
+export function gradientTensors(trace) {
+  const { header } = trace;
+  if (!trace.live) return (header.gradients ?? []).map((gradients) => gradients.name);
+  if (header.fork || hasSingleAnswer(header)) return [];
+  return header.tensors.filter((tensor) => tensor.axes.join() === "position,width").map((tensor) => tensor.name);
+}
+
+/** @param {Context} context */
+export async function gradientsTab(context) {
+  const { trace, selection } = context;
+  const body = h("div", { class: "stack" });
+  const draw = async () => {
+    const names = gradientTensors(trace);
+    const name = selection.current.tensor;
+    const gradients = await trace.source.gradients(name !== null && names.includes(name) ? name : null);
+    replace(body, card(context, gradients, names), ...decayChart(gradients));
+  };
+  await draw();
+  context.onleave(selection.listen(["tensor"], () => draw().catch(showError)));
+  return body;
+}
+
+/** @param {Context} context @param {Gradients} gradients @param {string[]} names */
+function card(context, gradients, names) {
+  const { trace, selection } = context;
+  const numbers = Float64Array.from(gradients.norms.flat());
+  const options = names.map((name) => ({ value: name, text: name }));
+  return h(
+    "section",
+    { class: "card" },
+    h(
+      "div",
+      { class: "row" },
+      h("h2", {}, "Gradients"),
+      selectField("States", options, gradients.name, (tensor) => selection.set({ tensor })),
+    ),
+    h(
+      "p",
+      {},
+      "Each row is the loss of a target word, each column the state after an input word. Input: ",
+      word(trace.header.text, "sentence source"),
+      ", with its recorded answer.",
+    ),
+    matrix({
+      title: `|dL/dh|, h = ${gradients.name}`,
+      numbers,
+      rows: gradients.rows.map(stripWordMark),
+      columns: gradients.columns.map(stripWordMark),
+      rowTitle: "loss",
+      columnTitle: "state",
+      ramp: "log",
+      top: numbers.reduce((a, b) => Math.max(a, b), 0),
+      roles: ["target", gradients.side === "source" ? "source" : "target"],
+    }),
+  );
+}
+
+/** @param {Gradients} gradients */
+function decayChart({ decay: { distances, norms, rate } }) {
+  const points = /** @type {[number, number][]} */ (distances.map((distance, i) => [distance, Math.log10(norms[i])]));
+  const curve = chart("log₁₀ |dL/dh| against distance", [{ name: "mean", role: "attention", points }]);
+  return [
+    h("div", { class: "charts" }, curve),
+    rate === null
+      ? null
+      : h("p", { class: "muted" }, `Each step further back multiplies the gradient by ${formatNumber(rate)}.`),
+  ];
+}
+
+/** A token without the mark for the start of a word. @param {string} token */
+function stripWordMark(token) {
+  return token.replace(/^[ \u2581](?=.)/u, "");
+}

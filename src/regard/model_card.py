@@ -1,0 +1,46 @@
+"""MODEL_CARD.md of a run: the model, its training data with license, its validation metrics, and how to use it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import regard
+from regard.files import write_text_atomically
+from regard.tasks import Recipe
+from regard.train.trainer import TrainReport
+
+CARD = """# {name}
+
+A {kind} model, trained with regard {version} to {task}.
+
+- data: {data}
+- training: {step:,} updates, seed {seed}; all settings are in recipe.toml
+- best validation: {best}
+
+Use it:
+
+```console
+{usage}
+regard eval {path}
+```
+
+Trained on the data above only. It may fail on other data, and its probabilities are not calibrated.
+"""
+
+
+def write_model_card(run: Path, recipe: Recipe, report: TrainReport) -> None:
+    """Write the model card of a trained run."""
+    metrics = [f"{name} {value:.3f}" for name, value in report.best.items() if name != "step"]
+    text = CARD.format(
+        name=run.resolve().name,
+        kind=recipe.model.kind,
+        version=regard.__version__,
+        task=recipe.kind(),
+        data=recipe.data_credit(),
+        step=report.step,
+        seed=recipe.seed,
+        best=f"{', '.join(metrics)} at step {report.best['step']:.0f}" if report.best else "none",
+        usage=recipe.usage(run),
+        path=run,
+    )
+    write_text_atomically(run / "MODEL_CARD.md", text)

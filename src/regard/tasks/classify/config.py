@@ -1,0 +1,72 @@
+"""The `[task]` table of a classification recipe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from regard.config import check_at_least, check_share
+from regard.errors import ConfigError
+from regard.models import EncoderOnlyConfig
+from regard.tasks.classify.labels import ClassWeights, UniformWeights
+
+
+@dataclass(frozen=True)
+class ClassifyConfig:
+    """Classification: a text or a table row in, one label out."""
+
+    kind: Literal["classify"] = "classify"
+    """a text in, a label out"""
+    pool: Literal["last", "mean", "max", "first"] = "mean"
+    """how token states are pooled: the last state (of both directions, if the model is bidirectional), the mean, the
+    maximum, or the first position, where a start token is put as BERT's [CLS]"""
+    dropout: float = 0.3
+    """dropout on the pooled vector"""
+    word_dropout: float = 0.1
+    """share of the words that are replaced by the unknown token in training, drawn anew in each epoch, so that the
+    model learns to deal with unknown words"""
+    weights: ClassWeights = UniformWeights()
+    """class weights: how much the examples of each label count in the loss"""
+    max_length: int = 256
+    """the most tokens of a text that are read"""
+    keep: Literal["beginning", "end"] = "beginning"
+    """which tokens of a longer text are kept"""
+    samples: int = 4
+    """validation examples that are written with their predictions to samples.jsonl"""
+
+    def __post_init__(self) -> None:
+        check_at_least(self, 1, "max_length")
+        check_at_least(self, 0, "samples")
+        check_share(self, "dropout", "word_dropout")
+
+
+def check_pool(model: EncoderOnlyConfig, pool: str) -> None:
+    """Refuse pooling of a position whose state has seen too little of the text."""
+    if pool == "first" and model.receptive_field == "left":
+        raise ConfigError(
+            'task.pool = "first": the first state of a unidirectional model has seen only the first token; use last or '
+            "mean, or model.bidirectional=true"
+        )
+    if pool in ("first", "last") and model.receptive_field == "position":
+        raise ConfigError(
+            f'task.pool = "{pool}": model.kind = "mlp" reads each word alone, and one word says little about a text; '
+            "use mean or max"
+        )
+
+
+def check_positions(model: EncoderOnlyConfig, task: ClassifyConfig) -> None:
+    """Refuse texts with more positions than the model has, before any work.
+
+    >>> from regard.models.transformer import TransformerConfig
+    >>> model = TransformerConfig(positions="learned", max_positions=64)
+    >>> check_positions(model, ClassifyConfig(max_length=64, pool="first"))
+    Traceback (most recent call last):
+    regard.errors.ConfigError: task.max_length = 64 takes 65 positions, and model.max_positions = 64 has learned ...
+    """
+    positions = task.max_length + (task.pool == "first")
+    if model.position_limit is not None and model.position_limit < positions:
+        raise ConfigError(
+            f"task.max_length = {task.max_length} takes {positions} positions, and model.max_positions = "
+            f"{model.position_limit} has learned positions for fewer; use a smaller task.max_length or a larger "
+            "model.max_positions"
+        )

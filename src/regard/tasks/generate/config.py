@@ -1,0 +1,29 @@
+"""Settings of the generate task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from regard.config import check_at_least
+
+
+@dataclass(frozen=True)
+class GenerateConfig:
+    """Language modeling: predict the next token, and generate by sampling."""
+
+    kind: Literal["generate"] = "generate"
+    """continue a prompt"""
+    window: int = 64
+    """tokens per update of truncated backpropagation through time. A batch is train.batch_tokens / window streams; each
+    continues where its previous window ended, from the model's hidden state if it has one"""
+    prompt: str = ""
+    """prompt of the samples at validation; empty: the beginning of the validation text"""
+    samples: int = 1
+    """samples generated at each validation, written to samples.jsonl; 0: none"""
+    length: int = 200
+    """tokens per sample, and per generated text if no length is given"""
+
+    def __post_init__(self) -> None:
+        check_at_least(self, 1, "window", "length")
+        check_at_least(self, 0, "samples")

@@ -1,0 +1,41 @@
+"""Initial scale of the embeddings: std 1 for recurrent layers, rescaled for attention."""
+
+import pytest
+import torch
+
+from regard.models.gnmt import GNMTConfig
+from regard.models.gpt import GPTConfig
+from regard.models.luong import LuongConfig
+from regard.models.rnnlm import RNNLMConfig
+from regard.models.rnnsearch import RNNsearchConfig
+from regard.models.seq2seq import Seq2SeqConfig
+from regard.models.transformer import TransformerConfig
+from regard.spaces import Words
+
+RECURRENT = {
+    "seq2seq": Seq2SeqConfig(layers=1, width=64),
+    "both directions": Seq2SeqConfig(layers=1, width=64, cell="gru", bidirectional=True, context="every"),
+    "luong": LuongConfig(layers=1, width=64),
+    "unfed": LuongConfig(layers=1, width=64, feeding="none"),
+    "gnmt": GNMTConfig(layers=2, width=64),
+    "rnnsearch": RNNsearchConfig(embedding=64, width=32, alignment=32, maxout=32),
+}
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_embeddings_of_recurrent_translators_start_with_std_one(name):
+    torch.manual_seed(1)
+    model = RECURRENT[name].build(Words(500), Words(400))
+    for half in (model.encoder, model.decoder):
+        assert half.embed.weight.std().item() == pytest.approx(1.0, rel=0.02)
+
+
+def test_tied_embeddings_start_small():
+    torch.manual_seed(1)
+    words = Words(500)
+    for config in (
+        TransformerConfig(layers=1, width=64, ffn_width=64, heads=2),
+        GPTConfig(layers=1, width=64, heads=2, max_positions=8),
+        RNNLMConfig(layers=1, width=64, tie=True),
+    ):
+        assert config.build(words, words).decoder.embed.weight.std().item() == pytest.approx(64**-0.5, rel=0.05)

@@ -138,7 +138,9 @@ def main() -> None:
         folder = Path(name)
         TranslatePreparation(files).run(folder)
         vocabularies = Vocabularies.load(folder)
-        loader = PairLoader(Shards.open(folder / "train"), Shards.open(folder / "valid"), vocabularies, batch_tokens=4096)
+        loader = PairLoader(
+            Shards.open(folder / "train"), Shards.open(folder / "valid"), vocabularies, batch_tokens=4096
+        )
         plan = list(loader.plan(loader.train).epoch(0))
         sample = [plan[i] for i in np.linspace(0, len(plan) - 1, args.batches).astype(int)]
         batches = [loader.batch(loader.train, rows) for rows in sample]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal
 
@@ -65,7 +66,7 @@ class InverseSqrt(_WarmupSchedule):
 
 
 @dataclass(frozen=True)
-class _DecaySchedule(_WarmupSchedule):
+class _DecaySchedule(_WarmupSchedule, ABC):
     warmup: int = 400
     floor: float = 0.0
     """final learning rate, as a share of lr"""
@@ -76,9 +77,9 @@ class _DecaySchedule(_WarmupSchedule):
         done = min((step - self.warmup) / max(steps - self.warmup, 1), 1.0)
         return self.lr * (self.floor + (1 - self.floor) * self._shape(done))
 
+    @abstractmethod
     def _shape(self, done: float) -> float:
         """Position between floor x lr (0) and lr (1) after a share of the decay steps."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

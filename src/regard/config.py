@@ -1,7 +1,8 @@
 """Configuration: frozen dataclasses, read from TOML; `kind = "..."` in a table selects a member of a union.
 
 There is no registry: the union type in the annotation is the list of choices. The string under a field is its
-documentation in help, schema and error messages.
+documentation in help, schema and error messages. A field with metadata={"table": NAME} belongs to a class, and stands
+in the table of another of its fields.
 """
 
 from __future__ import annotations
@@ -95,10 +96,16 @@ def dump(config: Any) -> str:
 def plain(config: Any) -> Any:
     """A config as tables, lists and scalars, without fields that are None."""
     if dataclasses.is_dataclass(config):
-        items = ((f.name, getattr(config, f.name)) for f in dataclasses.fields(config))
-        return {name: plain(value) for name, value in items if value is not None}
+        fields = [f for f in dataclasses.fields(config) if getattr(config, f.name) is not None]
+        found = {f.name: plain(getattr(config, f.name)) for f in fields}
+        for f in fields:
+            if table := f.metadata.get("table"):
+                found[table][f.name] = found.pop(f.name)
+        return found
     if isinstance(config, (tuple, list)):
         return [plain(item) for item in config]
+    if isinstance(config, Mapping):
+        return {key: plain(item) for key, item in config.items()}
     return config.as_posix() if isinstance(config, Path) else config
 
 
@@ -138,13 +145,19 @@ class Setting:
 def settings(cls: Any, prefix: str = "", of: str = "", defaults: Any = None) -> Iterator[Setting]:
     """All keys of a config class, with those of each member of a union; `defaults` overrides the class's defaults."""
     hints, docs = get_type_hints(cls), field_docs(cls)
+    moved = [f for f in dataclasses.fields(cls) if "table" in f.metadata]
     for field in dataclasses.fields(cls):
         hint = hints[field.name]
+        if field in moved:
+            continue
         tables = [m for m in (get_args(hint) or (hint,)) if dataclasses.is_dataclass(m)]
         for member in tables:
             kind = get_args(get_type_hints(member)["kind"])[0] if len(tables) > 1 else of
             given = _default(field) if defaults is None else getattr(defaults, field.name)
             yield from settings(member, f"{prefix}{field.name}.", kind, given if type(given) is member else None)
+        for other in (f for f in moved if f.metadata["table"] == field.name):
+            key, doc = f"{prefix}{field.name}.{other.name}", docs.get(other.name, "")
+            yield Setting(key, _type_name(hints[other.name]), _default(other), doc)
         if not tables:
             choices = get_args(hint) if get_origin(hint) is Literal else ()
             doc = docs.get(field.name, "")
@@ -177,6 +190,9 @@ def _parse(hint: Any, value: Any, where: str) -> Any:
         return _parse_union(get_args(hint), value, where)
     if origin is tuple:
         return _parse_tuple(get_args(hint), value, where)
+    if origin is dict:
+        _expect(isinstance(value, dict), where, _type_name(hint), value)
+        return {key: _parse(get_args(hint)[1], item, f'{where}."{key}"') for key, item in value.items()}
     if origin is Literal:
         if value not in get_args(hint):
             raise ConfigError(f"{where}: {choice_error(value, tuple(map(str, get_args(hint))), where)}")
@@ -202,6 +218,7 @@ def _parse_tuple(members: tuple[Any, ...], value: Any, where: str) -> Any:
 def _parse_dataclass(cls: Any, value: Any, where: str) -> Any:
     _expect(isinstance(value, dict), where, "a table", value)
     hints, dot = get_type_hints(cls), f"{where}." if where else ""
+    value = _with_moved(cls, value)
     for key in value:
         if key not in {f.name for f in dataclasses.fields(cls)}:
             raise UnknownSetting(f"{dot}{key}", _guess(cls, key, dot, value))
@@ -218,6 +235,16 @@ def _parse_dataclass(cls: Any, value: Any, where: str) -> Any:
         return cls(**parts)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}" if where else str(error)) from None
+
+
+def _with_moved(cls: Any, value: Table) -> Table:
+    """A table in which each field that stands in the table of another field is beside it, as in the class."""
+    for field in dataclasses.fields(cls):
+        inner = value.get(field.metadata.get("table", ""))
+        if isinstance(inner, dict) and field.name in inner:
+            rest = {key: item for key, item in inner.items() if key != field.name}
+            value = {**value, field.metadata["table"]: rest, field.name: inner[field.name]}
+    return value
 
 
 def _complete(default: Any, item: Any) -> Any:
@@ -294,8 +321,8 @@ def _type_name(hint: Any) -> str:
         return names[hint]
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(map(str, get_args(hint)))
-    if get_origin(hint) is tuple:
-        return "a list"
+    if get_origin(hint) in (tuple, dict):
+        return "a list" if get_origin(hint) is tuple else "a table"
     return " or ".join(_type_name(m) for m in get_args(hint) if m is not NoneType) or str(hint)
 
 

@@ -26,17 +26,25 @@ from regard.progress import Progress, no_progress
 from regard.renamed import RENAMED_VALUES, renamed_key
 from regard.tasks import Model, Recipe
 from regard.train import checkpoint, checkpoint_store
+from regard.train.checkpoint_store import run_folder
 from regard.train.config import MAY_CHANGE
 from regard.train.events import Listener
 from regard.train.manifest import OtherVersion, read_manifest
 from regard.train.trainer import TrainReport, train
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Run:
-    """A run directory."""
+    """A run directory.
+
+    >>> Run("runs/a") == Run(Path("runs/a"))
+    True
+    """
 
     path: Path
+
+    def __init__(self, path: str | Path) -> None:
+        object.__setattr__(self, "path", Path(path))
 
     def recipe(self) -> Recipe:
         """The recipe that this run was started with; a run of an earlier version of regard is refused."""
@@ -70,14 +78,18 @@ class Run:
 
     def train(
         self,
-        recipe: Recipe,
+        recipe: Recipe | str | Path,
         *,
         group: ProcessGroup = ProcessGroup(),  # noqa: B008
         listeners: Sequence[Listener] = (),
         progress: Progress = no_progress,
         fresh: bool = False,
     ) -> TrainReport:
-        """Train by the recipe, or resume where this run stopped; at the end MODEL_CARD.md is written."""
+        """Train by the recipe, or resume where this run stopped; at the end MODEL_CARD.md is written.
+
+        A path is that of a TOML file, or of another run, by whose recipe this one is then trained.
+        """
+        recipe = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
         if group.is_main:
             self.begin(recipe, fresh)
             self.prepare(recipe, progress)
@@ -171,6 +183,11 @@ class Run:
                 shutil.copy2(file, place)
 
 
+def read_recipe(path: str | Path) -> Recipe:
+    """The recipe of a TOML file or of a run directory."""
+    return Run(path).recipe() if Path(path).is_dir() else Recipe.read(Path(path))
+
+
 def _identity(recipe: Recipe) -> dict[str, Any]:
     """What prepared data depends on: the settings, and the format of the files."""
     return {**recipe.preparation().identity(), "shards": shards.FORMAT}
@@ -187,18 +204,6 @@ def load(path: str | Path) -> Model:
     found = _best_or_newest(run) if run == at else checkpoint.FoundCheckpoint(checkpoint.read(at), ())
     assert found.checkpoint is not None  # else a ModelError was raised
     return recipe.load_model(run, found.checkpoint, found.refused)
-
-
-def run_folder(path: str | Path) -> Path:
-    """The run of a path: the path itself, or the run that a checkpoint belongs to.
-
-    >>> run_folder("runs/a/checkpoints/00000100").as_posix(), run_folder("runs/a/best").as_posix()
-    ('runs/a', 'runs/a')
-    """
-    at = Path(path)
-    if (at / "recipe.toml").exists():  # a run may itself be called "best", or lie in "checkpoints"
-        return at
-    return at.parents[1] if at.parent.name == "checkpoints" else at.parent if at.name in ("best", "last") else at
 
 
 def _best_or_newest(run: Path) -> checkpoint.FoundCheckpoint:

@@ -47,8 +47,9 @@ def evaluate(
       regard eval runs/demo --data news.fr news.en --json
     """
     from regard.metrics import check_minimum, parse_minimum
-    from regard.run import Run, run_folder
+    from regard.run import Run
     from regard.tasks import EvalRequest
+    from regard.train.checkpoint_store import run_folder
 
     if data and split:
         raise click.UsageError("give either --data or --split, not both")

@@ -157,8 +157,8 @@ def _gradients(run: Path, model: Model, text: str, options: ViewOptions) -> Grad
         return model.teacher_forced(text).gradients(model.module, options.name, options.layer)
     from regard.compare.table import check_comparable
     from regard.look import DecayView
-    from regard.run import run_folder
     from regard.tasks.translate.recipe import TranslationModel
+    from regard.train.checkpoint_store import run_folder
 
     models = {str(run): model} | {path: load_model(Path(path)) for path in options.against if path != INITIAL}
     check_comparable({label: (run_folder(label), one) for label, one in models.items()})

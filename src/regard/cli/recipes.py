@@ -90,6 +90,8 @@ def _toml(value: Any) -> str:
 
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in value.items()) + "}"
     return tomli_w.dumps({"x": value}).removeprefix("x = ").strip()
 
 

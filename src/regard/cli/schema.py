@@ -30,6 +30,8 @@ def schema(hint: Any) -> dict[str, Any]:
         if members[-1] is Ellipsis:
             return {"type": "array", "items": schema(members[0])}
         return {"type": "array", "prefixItems": [schema(member) for member in members], "minItems": len(members)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": schema(members[1])}
     if dataclasses.is_dataclass(hint):
         return dataclass_schema(hint)
     return {"type": TYPE_NAMES[hint]}
@@ -49,6 +51,11 @@ def dataclass_schema(cls: Any) -> dict[str, Any]:
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             required.append(field.name)
         properties[field.name] = entry
+    for field in dataclasses.fields(cls):
+        if table := field.metadata.get("table"):
+            entry = properties.pop(field.name)
+            for option in properties[table].get("anyOf", [properties[table]]):
+                option["properties"][field.name] = entry
     found = {"type": "object", "properties": properties, "additionalProperties": False}
     return found | ({"required": required} if required else {})
 

@@ -21,8 +21,9 @@ from regard.look.matrix import Matrix
 from regard.look.svg import STYLE, UNIT, coord, document, text_element, text_width
 from regard.look.terminal import ColorDepth
 from regard.look.tokens import grapheme_clusters, make_visible, truncate
-from regard.run import load, record, run_folder
+from regard.run import load, record
 from regard.tasks import Model
+from regard.train.checkpoint_store import run_folder
 
 SIZE = re.compile(r'^<svg xmlns="http://www\.w3\.org/2000/svg" width="(\d+)" height="(\d+)"')
 LINE = re.compile(r"^line 1(:?) ")

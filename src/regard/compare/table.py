@@ -18,10 +18,11 @@ from regard.look.chart import LineChart
 from regard.metrics import PairedComparison, Score, UnitSums
 from regard.models.base import parameters
 from regard.progress import Progress, no_progress
-from regard.run import Run, load, run_folder
+from regard.run import Run, load
 from regard.tasks import EvalRequest, Evaluation, Model, ScoredExample
 from regard.tasks.translate.recipe import TranslationModel
 from regard.train import checkpoint
+from regard.train.checkpoint_store import run_folder
 
 EVALUATION = "evaluation.json"
 """file of a run: cached scores and outputs on its test data"""

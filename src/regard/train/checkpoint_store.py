@@ -31,6 +31,18 @@ CHECKPOINT_NAME = re.compile(r"(\d{8,})(?:-(\d{1,6}))?")
 NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
+def run_folder(path: str | Path) -> Path:
+    """The run of a path: the path itself, or the run that a checkpoint belongs to.
+
+    >>> run_folder("runs/a/checkpoints/00000100").as_posix(), run_folder("runs/a/best").as_posix()
+    ('runs/a', 'runs/a')
+    """
+    at = Path(path)
+    if (at / "recipe.toml").exists():  # a run may itself be called "best", or lie in "checkpoints"
+        return at
+    return at.parents[1] if at.parent.name == "checkpoints" else at.parent if at.name in ("best", "last") else at
+
+
 def parse_name(folder: Path) -> tuple[int, int] | None:
     """Step and revision of a checkpoint by its folder's name, or None for any other name."""
     match = CHECKPOINT_NAME.fullmatch(folder.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from regard.config import check_at_least, check_share
@@ -35,6 +35,10 @@ class TrainConfig:
     """learning-rate schedule"""
     clip_norm: float | None = 1.0
     """gradient clipping: largest L2 norm of the gradient; 0: no clipping"""
+    freeze: tuple[str, ...] = ()
+    """parameters that are not trained, by patterns of their names, such as ["encoder.*"]"""
+    rates: dict[str, float] = field(default_factory=dict)
+    """multipliers of the learning rate by patterns of names, such as {"encoder.*" = 0.1}; several matches multiply"""
     label_smoothing: float = 0.1
     """label smoothing: share of the target probability spread over the whole vocabulary"""
     ema: float = 0.0
@@ -80,6 +84,9 @@ class TrainConfig:
             raise ConfigError(
                 f"probe: expected a sentence of 1 to {PROBE_LIMIT} characters, got {len(self.probe.strip())}"
             )
+        for pattern, rate in self.rates.items():
+            if not 0 < rate < math.inf:
+                raise ConfigError(f'rates."{pattern}" = {rate} must be above 0; train.freeze is for parts that stay')
         check_share(self, "label_smoothing", "ema")
 
 

@@ -1,12 +1,14 @@
 """Optimizers (Adam, AdamW, SGD) over flat parameters: one tensor per parameter group, and one for its gradients.
 
+A group is what shares its weight decay (matrices, or biases and norms) and its learning-rate multiplier.
+
 One fused call updates everything, one norm clips everything, one all-reduce sums all gradients over processes. Every
 parameter starts on a 64-byte boundary: kernels give other bits for other alignments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -81,7 +83,9 @@ _ALIGNED = 16
 
 
 class FlatParameters:
-    """A model's parameters and gradients as flat tensors: one pair for matrices, one for biases and norms.
+    """A model's trainable parameters and gradients as flat tensors: one pair for matrices, one for biases and norms.
+
+    Parameters with another multiplier of the learning rate (`rates`) have pairs of their own.
 
     >>> layer = nn.Linear(3, 2)
     >>> flat = FlatParameters(layer)
@@ -90,15 +94,17 @@ class FlatParameters:
     (2.8284, 2)
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, rates: Mapping[nn.Parameter, float] | None = None) -> None:
+        rates = rates or {}
         owned = [p for p in model.parameters() if p.requires_grad]
         self.groups: list[nn.Parameter] = []
-        self.matrices: list[bool] = []
+        self.settings: list[dict[str, Any]] = []
         for matrices in (True, False):
-            members = [p for p in owned if (p.ndim > 1) == matrices]
-            if members:
-                self.groups.append(_flatten(members))
-                self.matrices.append(matrices)
+            for rate in sorted({rates.get(p, 1.0) for p in owned}, reverse=True):
+                members = [p for p in owned if (p.ndim > 1) == matrices and rates.get(p, 1.0) == rate]
+                if members:
+                    self.groups.append(_flatten(members))
+                    self.settings.append({"matrices": matrices, "rate": rate})
 
     def weights(self) -> Iterator[Tensor]:
         """The flat weights (not copies)."""
@@ -124,8 +130,14 @@ class FlatParameters:
 
     def optimizer(self, config: OptimizerConfig) -> torch.optim.Optimizer:
         """An optimizer over the flat tensors."""
-        pairs = zip(self.groups, self.matrices, strict=True)
-        return config.build([{"params": [group], "matrices": matrices} for group, matrices in pairs])
+        pairs = zip(self.groups, self.settings, strict=True)
+        return config.build([{"params": [group], **settings} for group, settings in pairs])
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of each parameter group: the rate of the schedule, times the multiplier of the group."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group["rate"]
 
 
 def _flatten(members: list[nn.Parameter]) -> nn.Parameter:
@@ -157,10 +169,11 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
         state.setdefault(int(i), {})[kind] = tensor.clone()
     sizes = [group["params"][0].numel() for group in optimizer.param_groups]
     for i, own in state.items():
-        if any(t.numel() not in (1, sizes[i]) for t in own.values()):
+        size = sizes[i] if i < len(sizes) else 0
+        if any(t.numel() not in (1, size) for t in own.values()):
             raise ModelError(
                 f"the optimizer state has {max(t.numel() for t in own.values())} numbers where the model has "
-                f"{sizes[i]}; the checkpoint belongs to another model"
+                f"{size}; the checkpoint belongs to another model"
             )
     whole: dict[str, Any] = {"state": state, "param_groups": optimizer.state_dict()["param_groups"]}
     optimizer.load_state_dict(whole)

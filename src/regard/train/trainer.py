@@ -32,8 +32,9 @@ from regard.train.config import TrainConfig
 from regard.train.control import COMMANDS, RADIX, Command, Control
 from regard.train.events import Began, Ended, Event, Listener, Saved, Skipped, Stepped, Validated
 from regard.train.nan_guard import SignalFlag, first_nonfinite
-from regard.train.optim import FlatParameters, optimizer_tensors, restore_optimizer
+from regard.train.optim import FlatParameters, optimizer_tensors, restore_optimizer, set_learning_rate
 from regard.train.parallel import tune_malloc
+from regard.train.parameter_patterns import freeze_parameters, rate_multipliers
 from regard.train.precision import Precision
 from regard.train.schedule import count_drops
 from regard.train.weights import load_weights, weights
@@ -106,7 +107,8 @@ class Trainer:
         self.validate = validate or (lambda: (validation_loss(objective, loader, group), ()))
         if config.compile:
             compile_layers(objective)
-        self.flat = FlatParameters(objective)
+        freeze_parameters(objective.model, config.freeze)
+        self.flat = FlatParameters(objective, rate_multipliers(objective.model, config.rates))
         self.optimizer = self.flat.optimizer(config.optimizer)
         self.batches_per_epoch = loader.batches_per_epoch()
         self.validate_every = config.validate_every or max(1, math.ceil(self.batches_per_epoch / config.accumulate))
@@ -149,8 +151,7 @@ class Trainer:
         if self.config.clip_norm and norm > self.config.clip_norm:
             self.flat.scale_gradients(self.config.clip_norm / norm)
         rate = self.config.schedule.rate(number, self.state.steps, self.state.drops)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        set_learning_rate(self.optimizer, rate)
         self.optimizer.step()
         decay = min(self.config.ema, (1 + number) / (10 + number))  # forgets the random initial weights quickly
         for mean, weight in zip(self.ema, self.flat.weights(), strict=bool(self.ema)):

@@ -12,8 +12,9 @@ from pathlib import Path
 import regard
 from regard import metrics
 from regard.data.tatoeba import Tatoeba
-from regard.errors import Interrupted, NetworkError, RegardError, Terminated
+from regard.errors import NetworkError, kind_of_exit_code
 from regard.run import load, record
+from regard.run_lock import RunLock
 from regard.tasks.translate.recipe import TranslationModel
 from regard.train.parallel import launch
 
@@ -65,8 +66,7 @@ def _data_settings(report: Callable[[str], None], fetching: Callable[[int, int],
 def _check_exit_code(code: int) -> None:
     """End with the exit code of training, which has printed the reason."""
     if code:
-        kind: type[RegardError] = {130: Interrupted, 143: Terminated}.get(code, RegardError)
-        raise kind(f"training stopped with exit code {code}; run the same command again to resume")
+        raise kind_of_exit_code(code)(f"training stopped with exit code {code}; run the same command again to resume")
 
 
 def _evaluate(model: TranslationModel, report: Callable[[str], None]) -> None:
@@ -94,5 +94,6 @@ def _show_attention(model: TranslationModel, out: Path, report: Callable[[str], 
     view = trace.attention()
     print(view.text(), flush=True)
     picture = out / "attention.svg"
-    picture.write_text(view.svg(), encoding="utf-8")
+    with RunLock(out):
+        picture.write_text(view.svg(), encoding="utf-8")
     report(f" the same as a picture: {picture}")

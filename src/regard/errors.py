@@ -64,8 +64,20 @@ class NetworkError(RegardError, exit_code=69):
     """A download failed, or the server sent something unexpected."""
 
 
+class RankLost(RegardError, exit_code=71):
+    """A process of multi-process training was killed or hangs; `is_reported`: another process says so."""
+
+    def __init__(self, message: str, is_reported: bool = False) -> None:
+        super().__init__(message)
+        self.is_reported = is_reported
+
+
 class OutputError(RegardError, exit_code=74):
     """Output cannot be written: the disk is full, or permission is missing."""
+
+
+class RunLocked(RegardError, exit_code=75):
+    """Another process writes the run."""
 
 
 class Interrupted(RegardError, exit_code=130):
@@ -74,3 +86,12 @@ class Interrupted(RegardError, exit_code=130):
 
 class Terminated(RegardError, exit_code=143):
     """SIGTERM; the state was saved."""
+
+
+def kind_of_exit_code(code: int) -> type[RegardError]:
+    """The kind of error that a process ended with.
+
+    >>> kind_of_exit_code(5).__name__, kind_of_exit_code(99).__name__
+    ('Diverged', 'RegardError')
+    """
+    return next((kind for kind in RegardError.__subclasses__() if kind.exit_code == code), RegardError)

@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from regard.look import Recording
 from regard.model_card import write_model_card
 from regard.progress import Progress, no_progress
 from regard.renamed import RENAMED_VALUES, renamed_key
+from regard.run_lock import RunLock, clear_run, hold_lock
 from regard.tasks import Model, Recipe
 from regard.train import checkpoint, checkpoint_store
 from regard.train.checkpoint_store import run_folder
@@ -90,22 +91,24 @@ class Run:
         A path is that of a TOML file, or of another run, by whose recipe this one is then trained.
         """
         recipe = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
-        if group.is_main:
-            self.begin(recipe, fresh)
-            self.prepare(recipe, progress)
-        group.max_over_ranks(0)  # the other ranks wait until the main rank has prepared the data
-        objective, loader, validation = recipe.training_parts(self.path, group)
-        report = train(objective, loader, recipe.train, self.path, group, listeners, validation, recipe.seed)
-        if group.is_main:
-            write_model_card(self.path, recipe, report)
+        with RunLock(self.path) if group.is_main else nullcontext():
+            if group.is_main:
+                self.begin(recipe, fresh)
+                self.prepare(recipe, progress)
+            group.max_over_ranks(0)  # the other ranks wait until the main rank has prepared the data
+            objective, loader, validation = recipe.training_parts(self.path, group)
+            report = train(objective, loader, recipe.train, self.path, group, listeners, validation, recipe.seed)
+            if group.is_main:
+                write_model_card(self.path, recipe, report)
         return report
 
+    @hold_lock
     def begin(self, recipe: Recipe, fresh: bool = False) -> None:
         """Create the directory, or check that it belongs to this recipe; `fresh` removes an existing run first."""
         if fresh and self.path.exists():
             with suppress(OtherVersion):
                 self.recipe()  # raises unless it is a run: nothing else is ever removed
-            shutil.rmtree(self.path)
+            clear_run(self.path)
         if (self.path / "recipe.toml").exists() and checkpoint_store.checkpoints(self.path):
             self.check_same_recipe(recipe)  # without a checkpoint nothing can be lost
         try:
@@ -128,6 +131,7 @@ class Run:
                 f"--fresh to start this one again (a resumed run may change {may} and decode)"
             )
 
+    @hold_lock
     def prepare(self, recipe: Recipe, progress: Progress = no_progress) -> None:
         """Prepare the training data unless that is done; artifacts that the model needs move to the run's folder."""
         if self.is_prepared(recipe):
@@ -168,6 +172,10 @@ class Run:
 
     def share_prepared(self, other: Run, recipe: Recipe) -> None:
         """Give the prepared data to another run of the same data: hard links where possible, else copies."""
+        with RunLock(self.path), RunLock(other.path):
+            self._share_prepared(other, recipe)
+
+    def _share_prepared(self, other: Run, recipe: Recipe) -> None:
         if other.is_prepared(recipe):
             return
         last = self.path / "data" / "identity.json"  # written last: it marks the data as complete

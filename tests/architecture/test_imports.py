@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "regard"
 LEVELS = [
-    {"errors", "renamed", "config", "files", "progress", "interrupts", "distributed", "sequence", "trace"},
+    {"errors", "renamed", "config", "files", "run_lock", "progress", "interrupts", "distributed", "sequence", "trace"},
     {"spaces", "loss", "objective", "nn", "text", "data"},
     {"models", "decode", "metrics"},
     {"train", "look"},
@@ -66,7 +66,8 @@ def test_imports_go_down_only(path):
 
 
 BESIDE = {
-    "errors": {"config", "files"},
+    "errors": {"config", "files", "run_lock"},
+    "files": {"run_lock"},
     "renamed": {"config"},
     "sequence": {"trace"},
     "spaces": {"objective"},

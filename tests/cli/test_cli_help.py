@@ -53,7 +53,7 @@ def test_every_verb_has_few_flags_and_each_says_what_it_does(path):
 
 def test_the_help_of_regard_lists_every_exit_code(run_cli):
     result = run_cli("--help").out
-    for code in (0, 1, 2, 3, 4, 5, 6, 66, 69, 74, 130, 143):
+    for code in (0, 1, 2, 3, 4, 5, 6, 66, 69, 71, 74, 75, 130, 143):
         assert f" {code}  " in result
 
 

@@ -58,10 +58,11 @@ def cli() -> None:
 
     \b
     Exit codes:
-      0  ok                 4  data unusable             69  network or package index unreachable
-      1  bug                5  diverged                  74  cannot write
-      2  usage or recipe    6  a threshold was missed   130  interrupted
-      3  model unusable    66  cannot open input        143  terminated
+      0  ok                 5  diverged                  71  a training process was lost
+      1  bug                6  a threshold was missed    74  cannot write
+      2  usage or recipe   66  cannot open input         75  another process writes the run
+      3  model unusable    69  network or package       130  interrupted
+      4  data unusable         index unreachable        143  terminated
     """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,8 +12,13 @@ from regard.cli.console import Console
 from regard.cli.options import PATH
 from regard.errors import ModelError, OutputError
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 DEFAULT_LAST = 5
 """Checkpoints that are averaged without --last"""
+ATTEMPTS = 5
+"""times that checkpoints are read when the trainer removes one of them meanwhile"""
 
 
 @click.command(short_help="Average a run's newest checkpoints.")
@@ -31,9 +37,52 @@ def average(run: Path, last: int | None, out: Path | None) -> None:
     """
     from regard.files import cannot_write
     from regard.run import Run
-    from regard.train import checkpoint, checkpoint_store
+    from regard.run_lock import RunLock
+    from regard.train import checkpoint
 
     recipe = Run(run).recipe()
+    out = out or run.with_name(f"{run.resolve().name}-average")
+    if out.exists():
+        raise OutputError(f"{out} exists already; name another with --out")
+    steps, weights = read_average(run, last)
+    try:
+        out.mkdir(parents=True)
+    except FileExistsError:  # another process makes it at this moment
+        raise OutputError(f"{out} exists already; name another with --out") from None
+    except OSError as error:
+        raise cannot_write(out, 0, error) from error
+    with RunLock(out):
+        try:
+            kept = [file for pattern in recipe.artifacts for file in run.glob(pattern)]
+            for file in (run / "recipe.toml", run / "environment.json", *kept):
+                if file.exists():
+                    shutil.copy2(file, out / file.name)
+        except OSError as error:
+            raise cannot_write(out, sum(w.nbytes for w in weights.values()), error) from error
+        state = {"averaged": steps, "step": steps[-1], "steps": steps[-1]}
+        checkpoint.save(out, steps[-1], {"model": weights}, state, best=True)
+    Console.of_verb().print(f"the mean of steps {', '.join(f'{step:,}' for step in steps)}")
+    click.echo(str(out))
+
+
+def read_average(run: Path, last: int | None) -> tuple[list[int], dict[str, Tensor]]:
+    """Steps and mean weights of the newest checkpoints; the run may be in training, which removes old ones."""
+    from regard.train import checkpoint
+
+    for attempt in range(1, ATTEMPTS + 1):
+        paths = newest_checkpoints(run, last)
+        try:
+            return [checkpoint.read(path).step for path in paths], checkpoint.average(paths)
+        except ModelError:
+            if all(path.is_dir() for path in paths) or attempt == ATTEMPTS:
+                raise
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def newest_checkpoints(run: Path, last: int | None) -> list[Path]:
+    """Folders of the newest checkpoints: `last` of them, or all that are kept, up to DEFAULT_LAST."""
+    from regard.train import checkpoint_store
+
     paths = checkpoint_store.checkpoints(run)[-(last or DEFAULT_LAST) :]
     if not paths:
         raise ModelError(f"{run} has no finished checkpoint; train it first")
@@ -41,20 +90,4 @@ def average(run: Path, last: int | None, out: Path | None) -> None:
         has = f"{len(paths)} checkpoint{'s' if len(paths) > 1 else ''}"
         remedy = f"train with train.keep_checkpoints={last}, or use --last {len(paths)}"
         raise ModelError(f"{run} has {has}, {last} were asked for; {remedy}")
-    out = out or run.with_name(f"{run.resolve().name}-average")
-    if out.exists():
-        raise OutputError(f"{out} exists already; name another with --out")
-    steps = [checkpoint.read(path).step for path in paths]
-    weights = checkpoint.average(paths)
-    try:
-        out.mkdir(parents=True)
-        kept = [file for pattern in recipe.artifacts for file in run.glob(pattern)]
-        for file in (run / "recipe.toml", run / "environment.json", *kept):
-            if file.exists():
-                shutil.copy2(file, out / file.name)
-    except OSError as error:
-        raise cannot_write(out, sum(w.nbytes for w in weights.values()), error) from error
-    state = {"averaged": steps, "step": steps[-1], "steps": steps[-1]}
-    checkpoint.save(out, steps[-1], {"model": weights}, state, best=True)
-    Console.of_verb().print(f"the mean of steps {', '.join(f'{step:,}' for step in steps)}")
-    click.echo(str(out))
+    return paths

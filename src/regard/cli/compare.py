@@ -13,7 +13,7 @@ import click
 from regard.cli.console import Console, StageProgress
 from regard.cli.line_io import write_errors
 from regard.cli.options import PATH, json_option, print_json, verbosity
-from regard.errors import ConfigError, DataError, Diverged, Interrupted, ModelError, RegardError, Terminated
+from regard.errors import ConfigError, DataError, Diverged, ModelError, kind_of_exit_code
 
 if TYPE_CHECKING:
     from regard.compare import ComparisonTable, ModelAnswer
@@ -141,10 +141,9 @@ def member_trainer(stages: StageProgress, nproc: int) -> Callable[[Recipe, Path]
 
 def raise_for_exit_code(path: Path, code: int) -> None:
     """Raise the error that training in other processes ended with; they have printed why."""
-    kinds: dict[int, type[RegardError]] = {5: Diverged, 130: Interrupted, 143: Terminated}
     why = {5: "loss became NaN", 130: "interrupted", 143: "terminated"}.get(code, f"stopped with exit code {code}")
     if code:
-        raise kinds.get(code, RegardError)(f"{path}: {why}; see {path / 'log.txt'}, or run the same command again")
+        raise kind_of_exit_code(code)(f"{path}: {why}; see {path / 'log.txt'}, or run the same command again")
 
 
 def compare_trained(paths: list[Path], out: Path | None) -> ComparisonTable:

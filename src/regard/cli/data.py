@@ -38,13 +38,15 @@ def prepare(recipe: Path, settings: tuple[str, ...], out: Path | None, strict: b
       regard data prepare mine.toml text.vocab_size=4000 --out runs/small
     """
     from regard.run import Run
+    from regard.run_lock import RunLock
 
     chosen, path = load_recipe(recipe, with_strict(settings, strict), out)
     run = Run(path)
     with StageProgress(Console.of_verb()) as stages:
         chosen.fetch(stages.download)
-        run.begin(chosen)
-        run.prepare(chosen, stages)
+        with RunLock(path):
+            run.begin(chosen)
+            run.prepare(chosen, stages)
     Console.of_verb().print("\n".join(chosen.format_statistics(chosen.statistics(path))))
     click.echo(str(path))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -14,7 +13,7 @@ import click
 from regard.cli.console import Console, format_duration
 from regard.cli.options import PATH, OrderedGroup, json_option, print_json
 from regard.cli.score_format import DERIVED, format_metric, format_metrics, metric_names, metric_title
-from regard.errors import ConfigError, InputError, ModelError, OutputError
+from regard.errors import ConfigError, InputError, ModelError
 
 
 @click.group(cls=OrderedGroup)
@@ -169,6 +168,8 @@ def remove(paths: tuple[Path, ...], yes: bool) -> None:
       regard runs rm runs/old
       regard runs rm runs/a runs/b --yes
     """
+    from regard.run_lock import remove_run
+
     for path in paths:
         check_run(path)
     if not yes:
@@ -176,8 +177,24 @@ def remove(paths: tuple[Path, ...], yes: bool) -> None:
             raise ConfigError("stdin is not a terminal, so the removal cannot be confirmed; use --yes")
         click.confirm(f"remove {', '.join(map(str, paths))}?", abort=True, err=True)
     for path in paths:
-        try:
-            shutil.rmtree(path)
-        except OSError as error:
-            raise OutputError(f"{path}: cannot be removed ({error.strerror})") from None
+        remove_run(path)
         Console.of_verb().print(f"removed {path}")
+
+
+@runs.command()
+@click.argument("run", type=PATH)
+def unlock(run: Path) -> None:
+    """Remove the lock that a process of another host, or one that has ended, left in a run.
+
+    A run has one writer at a time. The lock ends with its process, so this is needed only after another host has
+    crashed, or where the file system has no locks. The lock of a running process of this host is never removed.
+
+    \b
+    Examples:
+      regard runs unlock runs/demo
+      regard runs unlock /net/shared/runs/a
+    """
+    from regard.run_lock import remove_lock
+
+    removed = remove_lock(check_run(run))
+    Console.of_verb().print(f"removed the lock of {run}" if removed else f"{run} is not locked")

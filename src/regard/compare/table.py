@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,14 @@ from regard import metrics
 from regard.compare.by_length import bleu_by_length
 from regard.compare.match_parameters import count_parameters
 from regard.compare.train import recipe_digest
-from regard.errors import ModelError
+from regard.errors import ModelError, OutputError, RunLocked
 from regard.files import cannot_write, read_complete_lines, write_text_atomically
 from regard.look.chart import LineChart
 from regard.metrics import PairedComparison, Score, UnitSums
 from regard.models.base import parameters
 from regard.progress import Progress, no_progress
 from regard.run import Run, load
+from regard.run_lock import RunLock
 from regard.tasks import EvalRequest, Evaluation, Model, ScoredExample
 from regard.tasks.translate.recipe import TranslationModel
 from regard.train import checkpoint
@@ -182,7 +184,8 @@ def cached_evaluation(path: Path, model: Model, progress: Progress) -> Evaluatio
         "examples": [[example.source, example.output, example.reference] for example in found.examples],
         "per_unit": [[total, count] for total, count in found.per_unit],
     }
-    write_text_atomically(run / EVALUATION, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+    with suppress(RunLocked, OutputError), RunLock(run):  # only used: it may be in training, or read-only
+        write_text_atomically(run / EVALUATION, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
     return found
 
 

@@ -15,6 +15,7 @@ from regard.errors import ConfigError, Diverged
 from regard.files import write_text_atomically
 from regard.progress import Progress, no_progress
 from regard.run import Run
+from regard.run_lock import RunLock
 from regard.tasks import Recipe
 from regard.train import checkpoint_store
 from regard.train.config import MAY_CHANGE
@@ -33,6 +34,11 @@ def train_family(
     Data is prepared once, and every model is built once before the first one is trained. Finished members are skipped,
     so the same call resumes. `train` trains one member, by default `train_quietly`.
     """
+    with RunLock(out):
+        return _train_members(comparison, out, train or train_quietly, progress)
+
+
+def _train_members(comparison: Comparison, out: Path, train: TrainMember, progress: Progress) -> dict[str, str]:
     _check_same_recipes(comparison.members, out, may=("model.",) if comparison.budget.parameters else ())
     prepared = Run(out / PREPARED)
     prepared.prepare(comparison.members[0].recipe, progress)
@@ -40,7 +46,7 @@ def train_family(
     _check_same_recipes(members, out)
     write_text_atomically(out / "compare.toml", tomli_w.dumps(comparison.table))
     for member in members:
-        _train_member(member, prepared, out / member.name, train or train_quietly)
+        _train_member(member, prepared, out / member.name, train)
     outcomes = {member.name: read_outcome(out / member.name, member.recipe) for member in members}
     return {name: why for name, why in outcomes.items() if why}
 
@@ -76,7 +82,8 @@ def _train_member(member: FamilyMember, prepared: Run, path: Path, train: TrainM
     except Diverged as error:
         why = str(error)
     content = {"recipe": recipe_digest(member.recipe), "diverged": why}
-    write_text_atomically(path / OUTCOME, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+    with RunLock(path):
+        write_text_atomically(path / OUTCOME, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
 def train_quietly(recipe: Recipe, path: Path) -> None:

@@ -12,7 +12,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -26,6 +26,7 @@ from regard.errors import Diverged, Interrupted, ModelError, RegardError, Termin
 from regard.metrics.score import LOWER_IS_BETTER
 from regard.models.base import parameters
 from regard.objective import Batch, Loader, Objective
+from regard.run_lock import RunLock
 from regard.train import bptt_state, checkpoint, checkpoint_store
 from regard.train.compile import compile_layers
 from regard.train.config import TrainConfig
@@ -83,9 +84,10 @@ def train(
 ) -> TrainReport:
     """Train in the run directory `run`, or resume from its newest good checkpoint."""
     tune_malloc()
-    trainer = Trainer(objective, loader, config, run, group, listeners, validate, seed)
-    with SignalFlag() as signals:
-        return trainer.fit(signals)
+    with RunLock(run) if group.is_main else nullcontext():
+        trainer = Trainer(objective, loader, config, run, group, listeners, validate, seed)
+        with SignalFlag() as signals:
+            return trainer.fit(signals)
 
 
 class Trainer:

@@ -2,6 +2,11 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# The package index that torch alone is installed from, such as https://download.pytorch.org/whl/cpu for the CPU build.
+# Empty: as pip is set up on this machine.
+TORCH_INDEX ?=
+# SYSTEM=0: install nothing outside of $(VENV), neither Debian packages nor npm's; tests that need them are left out.
+SYSTEM ?= 1
 # Two workers with one thread each: tests are many and small. Each starts with one half of them, in the order of
 # tests/conftest.py, so that a fixture is seldom made by both.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
@@ -14,7 +19,7 @@ AXE := axe-core@4.14
 PAGE := "src/regard/look/page/**/*.{js,css}"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test browser page axe fix coverage docs demo bench build release clean
+.PHONY: help setup check test announce browser page axe fix coverage docs demo bench build release clean
 
 help:                                      ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,30 +32,48 @@ check: $(VENV)/.test page                  ## the fast suite: style, types, ever
 	$(BIN)/mypy
 	$(PYTEST) -m "not slow"
 
-test: $(VENV)/.test browser page axe       ## all of it
+test: announce $(VENV)/.test browser page axe  ## all of it; SYSTEM=0 installs nothing on the system and tests less
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(PYTEST)
 
+announce:
+ifeq ($(SYSTEM),0)
+	@echo "SYSTEM=0: nothing is installed on this system outside of $(VENV). What is missing here is not tested:"
+	@echo "  without Chromium or fonts: the studio's page in a browser, and pictures as PNG (tests/studio)"
+	@echo "  without axe-core in $(VENV)/axe: the accessibility of the page (tests/studio/test_studio_axe.py)"
+	@echo "  types and format of the page's modules (tsc and prettier, by npx)"
+	@if [ -n "$$CI" ]; then echo "CI is set, and CI leaves nothing out: use SYSTEM=1"; exit 1; fi
+else
+	@echo "make test installs, as far as it is missing (SYSTEM=0: only the first):"
+	@echo "  into $(VENV), by pip: torch, regard and what its extra 'test' lists in pyproject.toml"
+	@echo "  on the system, by apt-get, only for root on Debian or Ubuntu: $(BROWSER)"
+	@echo "  into $(VENV)/axe, by npm: $(AXE); into npm's cache, by npx: typescript@5 and prettier@3"
+endif
+
 browser:                                   ## installs a browser for the studio's tests where that is possible
 	@found=$$REGARD_BROWSER; for name in chromium chromium-browser google-chrome; do \
 		found=$${found:-$$(command -v $$name)}; done; \
-	if [ -z "$$found" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	if [ -z "$$found" ] && [ "$(SYSTEM)" = 0 ]; then \
+		echo "no Chromium: the studio's browser tests are left out"; \
+	elif [ -z "$$found" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "installing $(BROWSER)"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 			apt-get install -y -qq --no-install-recommends $(BROWSER) >/dev/null; \
 	elif [ -z "$$found" ]; then \
-		echo "no Chromium: the studio's browser tests are skipped; install $(BROWSER), or set REGARD_BROWSER"; fi
+		echo "no Chromium: the studio's browser tests are left out; install $(BROWSER), or set REGARD_BROWSER"; fi
 
 page:                                      ## types and format of the page's modules; needs npx, and CI requires it
-	@if command -v npx >/dev/null; then npx --yes -p typescript@5 tsc -p tests/studio && \
+	@if [ "$(SYSTEM)" = 0 ]; then echo "SYSTEM=0: the types and the format of the page are not checked"; \
+	elif command -v npx >/dev/null; then npx --yes -p typescript@5 tsc -p tests/studio && \
 		npx --yes prettier@3 --check --log-level warn $(PAGE); \
 	elif [ -n "$$CI" ]; then echo "npx is missing: the page's types and format cannot be checked"; exit 1; \
 	else echo "no npx: the types and the format of the page are not checked"; fi
 
 axe: $(VENV)/.test                         ## axe, which checks the page for accessibility; needs npm, and CI requires it
 	@if [ -f $(VENV)/axe/node_modules/axe-core/axe.min.js ]; then :; \
+	elif [ "$(SYSTEM)" = 0 ]; then echo "SYSTEM=0: axe is missing, so the accessibility of the page is not checked"; \
 	elif npm install --silent --no-save --no-audit --no-fund --prefix $(VENV)/axe $(AXE) 2>/dev/null; then :; \
 	elif [ -n "$$CI" ]; then echo "npm is missing, or has no network: axe cannot check the page"; exit 1; \
 	else echo "axe cannot be installed with npm: the accessibility of the page is not checked"; fi
@@ -95,7 +118,7 @@ release: $(VENV)/.release                  ## VERSION=0.2.0: bump, tag and build
 $(VENV)/.user: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet "torch>=2.10,<2.14"
+	$(BIN)/python -m pip install --quiet "torch>=2.10,<2.14" $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 

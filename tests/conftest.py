@@ -1,10 +1,13 @@
 import os
+import sys
 from pathlib import Path
 
 # before torch starts: tests are small, and two workers share the cores
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# as in an activated environment: messages call the program by its name
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 import pytest
 import torch

@@ -13,6 +13,7 @@ import regard
 from regard import metrics
 from regard.data.tatoeba import Tatoeba
 from regard.errors import NetworkError, kind_of_exit_code
+from regard.program import program_name
 from regard.run import load, record
 from regard.run_lock import RunLock
 from regard.tasks.translate.recipe import TranslationModel
@@ -43,11 +44,17 @@ def run_demo(
     assert isinstance(model, TranslationModel)  # by the recipe
     _evaluate(model, report)
     _show_attention(model, out, report)
+    _report_next(out, report)
+
+
+def _report_next(out: Path, report: Callable[[str], None]) -> None:
+    """Commands that can be pasted into the shell from which the demo was started."""
+    program = program_name()
     report("")
     report(" What to try next:")
-    report(f'   echo "où est la gare ?" | regard translate {out} --n-best 3 --scores')
-    report(f'   regard look {out} "il ne fume pas" --layer 0 --head 2')
-    report("   regard new mine --task translate        a recipe for your own sentence pairs")
+    report(f'   echo "où est la gare ?" | {program} translate {out} --n-best 3 --scores')
+    report(f'   {program} look {out} "il ne fume pas" --layer 0 --head 2')
+    report(f"   {program} new mine --task translate        # a recipe for your own sentence pairs")
 
 
 def _data_settings(report: Callable[[str], None], fetching: Callable[[int, int], None] | None) -> list[str]:

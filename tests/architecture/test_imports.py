@@ -7,7 +7,19 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "regard"
 LEVELS = [
-    {"errors", "renamed", "config", "files", "run_lock", "progress", "interrupts", "distributed", "sequence", "trace"},
+    {
+        "errors",
+        "renamed",
+        "config",
+        "files",
+        "run_lock",
+        "progress",
+        "program",
+        "interrupts",
+        "distributed",
+        "sequence",
+        "trace",
+    },
     {"spaces", "loss", "objective", "nn", "text", "data"},
     {"models", "decode", "metrics"},
     {"train", "look"},

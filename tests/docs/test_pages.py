@@ -30,11 +30,14 @@ BY_MAKE = {"make demo", "make test", "make check", "make bench"}
 """Run by hand and by CI, which is one of them: a test cannot run itself."""
 
 
-def shell(command: str) -> None:
-    """Run a line as a reader would, with this interpreter's `regard` first on the path."""
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(command, shell=True, env=environment, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+def shell(commands: str, activated: bool = True) -> None:
+    """Run lines as a reader would, in one shell; `activated`: with this interpreter's `regard` on the path."""
+    own = str(Path(sys.executable).parent)
+    others = [folder for folder in os.environ["PATH"].split(os.pathsep) if folder != own]
+    environment = {**os.environ, "PATH": os.pathsep.join([own, *others] if activated else others)}
+    script = f"set -e\n{commands}"
+    done = subprocess.run(script, shell=True, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
 
 
 def in_process(found: re.Match[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,6 +48,19 @@ def in_process(found: re.Match[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert invoke(shlex.split(found["arguments"])) == 0, found[0]
 
 
+def run_console(page: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the commands of a console block: those of the front page in a shell, as its reader has one."""
+    lines = (line.removeprefix("$ ").split("  #")[0].strip() for line in text.splitlines() if line.startswith("$ "))
+    commands = [command for command in lines if command not in BY_MAKE]
+    if page.name == "README.md":
+        return shell("\n".join([". .venv/bin/activate", *commands]), activated=False)
+    for command in commands:
+        if found := COMMAND.fullmatch(command):
+            in_process(found, monkeypatch)
+        else:
+            shell(command)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_block_and_command_of_a_page_runs(page, tmp_path, monkeypatch):
@@ -53,6 +69,7 @@ def test_every_block_and_command_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     names = {"__name__": "page"}
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
+    (tmp_path / ".venv").symlink_to(sys.prefix)  # as `make demo` leaves it
     for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")):
         if kind == "python" and (file := FILE.match(text)):  # a file of a package that the page builds
             (tmp_path / file[1]).parent.mkdir(exist_ok=True)
@@ -60,16 +77,16 @@ def test_every_block_and_command_of_a_page_runs(page, tmp_path, monkeypatch):
         elif kind == "python":
             exec(compile(text, f"{page.name}", "exec", dont_inherit=True), names)
         elif kind == "console":
-            for line in text.splitlines():
-                command = line.removeprefix("$ ").split("  #")[0].strip()
-                if not line.startswith("$ ") or command in BY_MAKE:
-                    continue
-                if page.name != "README.md" and (found := COMMAND.fullmatch(command)):
-                    in_process(found, monkeypatch)
-                else:
-                    shell(command)
+            run_console(page, text, monkeypatch)
         else:
-            assert kind in ("toml", "text"), f"{page.name}: a block of {kind} is not run by a test"
+            assert kind in ("toml", "text", "sh"), f"{page.name}: a block of {kind} is not run by a test"
+
+
+def test_the_front_page_activates_its_environment_before_it_calls_the_program():
+    consoles = [text for kind, text in BLOCK.findall(PAGES[0].read_text(encoding="utf-8")) if kind == "console"]
+    commands = [line for text in consoles for line in text.splitlines()]
+    called = next(i for i, line in enumerate(commands) if line.startswith("$ regard"))
+    assert commands.index("$ . .venv/bin/activate") < called
 
 
 def test_the_tree_of_the_architecture_page_lists_every_file_and_no_other():

@@ -53,5 +53,5 @@ def test_without_its_packages_the_studio_says_what_to_install(capsys, folder, mo
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert invoke(["studio", str(folder), "--no-browser"]) == 2
     assert capsys.readouterr().err == (
-        'error: the studio needs starlette and uvicorn; install them with: pip install "regard[studio]"\n'
+        'error: the studio needs starlette and uvicorn; install them with: pip install "starlette>=1,<2" uvicorn\n'
     )

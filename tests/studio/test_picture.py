@@ -70,7 +70,7 @@ def test_the_size_is_that_of_the_svg_times_the_zoom(fonts):
 
 def test_a_missing_package_is_reported_with_the_command_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "resvg_py", None)
-    with pytest.raises(ConfigError, match=r'pip install "regard\[picture\]", or write an SVG'):
+    with pytest.raises(ConfigError, match=r"pip install resvg-py, or write an SVG"):
         png("<svg/>")
 
 

@@ -12,6 +12,7 @@ import click
 from regard.cli.console import Console
 from regard.cli.options import OrderedGroup, json_option, print_json, recipe_arguments
 from regard.errors import ConfigError, OutputError
+from regard.program import runnable
 from regard.renamed import renamed_key
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def new(name: str, task: str, source_lang: str | None, target_lang: str | None) 
     console = Console.of_verb()
     for hint in template.hints:
         console.print(hint)
-    console.print(f"next: regard data stats {path}    regard train {path} --dry-run    regard train {path}")
+    following = (f"regard data stats {path}", f"regard train {path} --dry-run", f"regard train {path}")
+    console.print(f"next: {'    '.join(map(runnable, following))}")
     click.echo(str(path))
 
 

@@ -33,7 +33,7 @@ def studio(path: Path | None, port: int, no_browser: bool) -> None:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError:
-        message = 'the studio needs starlette and uvicorn; install them with: pip install "regard[studio]"'
+        message = 'the studio needs starlette and uvicorn; install them with: pip install "starlette>=1,<2" uvicorn'
         raise ConfigError(message) from None
     from regard.data.download.datasets import cache_folder
     from regard.studio.server import serve

@@ -14,6 +14,7 @@ from regard.cli.loading import load_recipe, strict_option, with_strict
 from regard.cli.options import json_option, print_json, recipe_arguments, run_option, verbosity
 from regard.cli.score_format import format_metrics
 from regard.errors import Diverged, Interrupted, ModelError, Terminated
+from regard.program import runnable
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -122,4 +123,5 @@ def closing_line(path: Path, report: TrainReport, recipe: Recipe) -> str:
     early = ", stopped early" if report.reason == "early" else ""
     scores = format_metrics(report.best, recipe.train.best_metric)
     result = f"best {scores} at step {report.best['step']:.0f}" if report.best else f"step {report.step}"
-    return f" {result}{early} -> {path}      next: {recipe.usage(path)}    regard eval {path}"
+    following = f"{runnable(recipe.usage(path))}    {runnable(f'regard eval {path}')}"
+    return f" {result}{early} -> {path}      next: {following}"

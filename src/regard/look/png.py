@@ -20,7 +20,7 @@ def png(svg: str, zoom: float = ZOOM) -> bytes:
     try:
         import resvg_py
     except ImportError:
-        message = 'a PNG needs the package resvg-py; install it with: pip install "regard[picture]", or write an SVG'
+        message = "a PNG needs the package resvg-py; install it with: pip install resvg-py, or write an SVG"
         raise ConfigError(message) from None
     if "<text" in svg and not has_fonts():
         raise ConfigError(

@@ -24,7 +24,7 @@ from regard.look import Recording
 from regard.model_card import write_model_card
 from regard.progress import Progress, no_progress
 from regard.renamed import RENAMED_VALUES, renamed_key
-from regard.run_lock import RunLock, clear_run, hold_lock
+from regard.run_lock import RunLock, clear_run, hold_lock, is_empty
 from regard.tasks import Model, Recipe
 from regard.train import checkpoint, checkpoint_store
 from regard.train.checkpoint_store import run_folder
@@ -105,7 +105,7 @@ class Run:
     @hold_lock
     def begin(self, recipe: Recipe, fresh: bool = False) -> None:
         """Create the directory, or check that it belongs to this recipe; `fresh` removes an existing run first."""
-        if fresh and self.path.exists():
+        if fresh and not is_empty(self.path):
             with suppress(OtherVersion):
                 self.recipe()  # raises unless it is a run: nothing else is ever removed
             clear_run(self.path)

@@ -164,6 +164,11 @@ def hold_lock(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[
     return wrapper
 
 
+def is_empty(run: Path) -> bool:
+    """Whether a locked directory holds nothing but its lock, as one that the lock has just created."""
+    return all(path.name == FILE for path in run.iterdir())
+
+
 def clear_run(run: Path) -> None:
     """Remove everything from a locked run but its lock; the recipe last, so that a removal can be repeated."""
     for path in sorted(run.iterdir(), key=lambda path: path.name == "recipe.toml"):

@@ -59,9 +59,11 @@ def test_fresh_starts_over_and_never_deletes_what_is_not_a_run(tiny, run_cli):
     assert run_cli("train", tiny, "--fresh", "model.width=8", "train.steps=10", "-q").code == 0
     assert Run(Path("runs/tiny")).recipe().model.width == 8
     Path("letters").mkdir()
+    Path("letters/a.txt").write_text("Dear")
     result = run_cli("train", tiny, "--fresh", "--out", "letters")
     assert (result.code, result.err) == (3, "error: letters is not a run: it has no recipe.toml\n")
-    assert Path("letters").is_dir()
+    assert [path.name for path in Path("letters").iterdir()] == ["a.txt"]
+    assert run_cli("train", tiny, "--fresh", "train.steps=2", "-q", "--out", "new").code == 0
 
 
 def test_a_dry_run_prints_an_estimate_and_writes_nothing(tiny, run_cli):

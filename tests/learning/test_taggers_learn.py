@@ -121,4 +121,4 @@ def test_only_recurrent_and_attention_encoders_learn_the_turn_of_a_chain(tmp_pat
         settings = ["data.kind=chains", "data.count=600", READERS[name], "train.steps=250", "train.schedule.lr=0.01"]
         run.train(Recipe.read(None, [*TRAIN, *settings, "train.best_metric=mae"]))
         errors[name] = regard.load(run.path).evaluate(EvalRequest(), no_progress).scores[0].value
-    assert errors["lstm"] < 8 < 40 < errors["convolution"]
+    assert errors["lstm"] < 15 < 40 < errors["convolution"]

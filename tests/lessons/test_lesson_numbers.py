@@ -310,7 +310,8 @@ def test_lessons_give_the_translations_of_the_model(train_cached):
         found = teach("beam-search", {"sentence": sentence})
         assert found.value("answer").data == model.translate(sentence, beam=4)
         assert found.value("answer_score").data == pytest.approx(
-            model.translate(sentence, beam=4, n_best=1)[0][0].score
+            model.translate(sentence, beam=4, n_best=1)[0][0].score,
+            rel=1e-5,  # the lesson records, and recording takes other kernels, which round differently
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,6 +34,9 @@ class ProcessGroup:
         if size == 1:
             return cls()
         if not dist.is_initialized():
+            # Imported later, by an optimizer, its functions would take the group as their default argument and keep it
+            # alive after `close`: a thread of gloo that ends after the interpreter aborts the process.
+            importlib.import_module("torch.distributed.nn.functional")
             backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
             meeting, rank = os.environ.get("REGARD_INIT_METHOD", "env://"), int(os.environ["RANK"])
             dist.init_process_group(backend, init_method=meeting, rank=rank, world_size=size, timeout=TIMEOUT)

@@ -54,3 +54,27 @@ def test_two_processes_resume_bit_for_bit_and_torchrun_equals_nproc(tmp_path: Pa
     found = [checkpoint.newest(tmp_path / run).checkpoint for run in ("whole", "resumed", "torchrun")]
     assert [(f.step, f.state["processes"]) for f in found if f] == [(8, 2)] * 3
     assert len({f.digest for f in found if f}) == 1
+
+
+CLOSED_GROUP = """
+import torch
+from regard.distributed import ProcessGroup
+group = ProcessGroup.init()
+weight = torch.nn.Parameter(torch.ones(1))
+torch.optim.Adam([weight], fused=True)  # imports torch.distributed.nn
+group.max_over_ranks(1)
+group.close()
+from torch.distributed.nn import functional
+assert functional.broadcast.__defaults__ == (None,), functional.broadcast.__defaults__
+"""
+
+
+def test_nothing_keeps_a_closed_process_group_alive(tmp_path: Path) -> None:
+    ranks = []
+    for rank in ("0", "1"):
+        meeting = {"REGARD_INIT_METHOD": f"file://{tmp_path / 'rendezvous'}", "RANK": rank, "WORLD_SIZE": "2"}
+        command = [sys.executable, "-c", CLOSED_GROUP]
+        ranks.append(subprocess.Popen(command, env={**child_environment(), **meeting}, stderr=subprocess.PIPE))
+    for process in ranks:
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err.decode()

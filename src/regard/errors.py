@@ -49,7 +49,7 @@ def at_line(line: int) -> Iterator[str]:
 
 
 class Diverged(RegardError, exit_code=5):
-    """The loss or a gradient is NaN or infinite."""
+    """Training diverged: the loss or the gradient norm is far too large, NaN or infinite."""
 
 
 class ThresholdMissed(RegardError, exit_code=6):

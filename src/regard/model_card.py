@@ -7,7 +7,7 @@ from pathlib import Path
 import regard
 from regard.files import write_text_atomically
 from regard.tasks import Recipe
-from regard.train.trainer import TrainReport
+from regard.train.state import TrainReport
 
 CARD = """# {name}
 

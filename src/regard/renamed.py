@@ -10,6 +10,7 @@ RENAMED = {
     "train.select": "train.best_metric",
     "train.smoothing": "train.label_smoothing",
     "train.clip": "train.clip_norm",
+    "train.on_nan": "train.on_divergence",
     "train.optimizer.decay": "train.optimizer.weight_decay",
     "model.inner": "model.ffn_width",
     "model.longest": "model.max_positions",

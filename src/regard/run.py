@@ -28,10 +28,12 @@ from regard.run_lock import RunLock, clear_run, hold_lock, is_empty
 from regard.tasks import Model, Recipe
 from regard.train import checkpoint, checkpoint_store
 from regard.train.checkpoint_store import run_folder
-from regard.train.config import MAY_CHANGE
+from regard.train.config import AFTER_DIVERGENCE, MAY_CHANGE
+from regard.train.divergence import clear_diverged, has_diverged
 from regard.train.events import Listener
 from regard.train.manifest import OtherVersion, read_manifest
-from regard.train.trainer import TrainReport, train
+from regard.train.state import TrainReport
+from regard.train.trainer import train
 
 
 @dataclass(frozen=True, init=False)
@@ -116,16 +118,18 @@ class Run:
         except OSError as error:
             raise cannot_write(self.path, 0, error) from error
         write_text_atomically(self.path / "recipe.toml", config.dump(recipe))
+        clear_diverged(self.path)
         if not (self.path / "environment.json").exists():
             write_text_atomically(self.path / "environment.json", json.dumps(environment(), indent=1) + "\n")
 
     def check_same_recipe(self, recipe: Recipe) -> None:
         """Refuse to resume with a changed recipe; the error lists the differences."""
         differing = config.differences(self.recipe(), recipe)
-        wrong = [line for line in differing if line.split(" ", 1)[0] not in MAY_CHANGE]
-        wrong = [line for line in wrong if not line.startswith("decode.")]
+        may_change = MAY_CHANGE | (AFTER_DIVERGENCE if has_diverged(self.path) else set())
+        allowed = (*(f"{name}{end}" for name in may_change for end in (" ", ".")), "decode.")
+        wrong = [line for line in differing if not line.startswith(allowed)]
         if wrong:
-            may = ", ".join(sorted(MAY_CHANGE))
+            may = ", ".join(sorted(may_change))
             raise ConfigError(
                 f"{self.path} was started with another recipe: {'; '.join(wrong)}. Use --out for a new run or "
                 f"--fresh to start this one again (a resumed run may change {may} and decode)"

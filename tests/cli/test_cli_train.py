@@ -176,14 +176,27 @@ def test_an_output_that_cannot_be_written_ends_with_74(tiny, run_cli):
     assert result.err == "error: file/run: cannot be written (Not a directory)\n"
 
 
+ADVICE = r"There is no good checkpoint; start again with --fresh and a lower train.schedule.lr or train.clip_norm\n$"
+
+
 def test_a_loss_that_is_not_a_number_ends_with_5(tiny, run_cli):
     result = run_cli("train", tiny, "train.schedule.lr=1e38", "train.schedule.warmup=1", "train.clip_norm=0")
     assert result.code == 5
+    reason = r"the loss or the gradient is NaN or infinite \(first in .+\)\. "
+    assert re.search(rf"error: training diverged at step \d+: {reason}{ADVICE}", result.err)
+
+
+def test_a_learning_rate_of_1000_ends_with_5_and_names_no_next_command(tiny, run_cli):
+    rate = ("train.schedule.kind=constant", "train.schedule.lr=1000", "train.schedule.warmup=0")
+    model = "model={kind = 'seq2seq', layers = 1, width = 16}"
+    result = run_cli("train", tiny, *rate, model, "train.steps=60", "train.validate_every=5")
+    assert (result.code, result.out) == (5, "")
     assert re.search(
-        r"error: loss became NaN at step \d+ \(first bad: .+\); there is no checkpoint yet; "
-        r"try train.clip_norm=1.0 or a lower train.schedule.lr\n$",
-        result.err,
+        rf"error: training diverged at step \d\d: the loss is \S+, the limit [\d.]+\. {ADVICE}", result.err
     )
+    assert "next:" not in result.err
+    ended = json.loads(Path("runs/tiny/metrics.jsonl").read_text().splitlines()[-1])
+    assert (ended["event"], ended["reason"]) == ("ended", "diverged")
 
 
 def test_an_unreachable_package_index_ends_with_69(tiny, run_cli, monkeypatch):

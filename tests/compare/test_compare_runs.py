@@ -73,13 +73,13 @@ def test_every_model_has_a_row_and_is_tested_against_the_best(runs):
 
 
 def test_a_model_without_a_score_has_a_short_row_and_the_reason_is_a_note(runs):
-    table = compare_runs({**runs, "bad": runs["lstm"]}, {"bad": "loss became NaN at step 3"}, no_progress)
+    table = compare_runs({**runs, "bad": runs["lstm"]}, {"bad": "training diverged at step 3"}, no_progress)
     lstm, _, bad = table.rows
     lines = table.text().splitlines()
     assert bad.parameters == lstm.parameters > 0
     assert lines[3].split() == ["bad", "-", "-", f"{lstm.parameters:,}", "-", "-", "-", "no", "score"]
-    assert lines[-1] == "bad: loss became NaN at step 3"
-    assert table.markdown().splitlines()[-1] == "- bad: loss became NaN at step 3"
+    assert lines[-1] == "bad: training diverged at step 3"
+    assert table.markdown().splitlines()[-1] == "- bad: training diverged at step 3"
 
 
 def test_the_notes_name_the_data_and_the_metric(runs):
@@ -122,7 +122,7 @@ def test_scores_of_other_data_sources_or_references_are_not_compared(data, sourc
 
 
 def test_a_single_scored_model_has_a_table(runs):
-    table = compare_runs(runs, {"lstm": "loss became NaN at step 3"}, no_progress)
+    table = compare_runs(runs, {"lstm": "training diverged at step 3"}, no_progress)
     assert table.best is not None and table.best.name == "transformer"
 
 

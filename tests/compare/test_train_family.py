@@ -116,7 +116,7 @@ def test_a_member_that_is_finished_is_not_trained_again(tmp_path):
 def test_a_member_that_diverges_is_recorded_and_the_others_are_trained(tmp_path):
     failures = train_family(read(BAD, TRANSFORMER), tmp_path, train_one, no_progress)
     assert list(failures) == ["bad"]
-    assert failures["bad"].startswith("loss became NaN at step ")
+    assert failures["bad"].startswith("training diverged at step ")
     assert read_outcome(tmp_path / "transformer", Run(tmp_path / "transformer").recipe()) == ""
     again = []
     assert (
@@ -144,7 +144,7 @@ def test_resuming_with_another_recipe_is_refused_for_finished_members_too(tmp_pa
             train_family(wider if "width" in settings else seeded, tmp_path, train_one, no_progress)
         assert str(caught.value).startswith(
             f"{changed}: started with another recipe: {settings}. Use --out for a new family, or remove {removed} to "
-            "train again (a resumed run may change train.best_metric, train.epochs, "
+            "train again (a resumed run may change train.best_metric, train.divergence, train.epochs, "
         )
         assert "--fresh" not in str(caught.value)
 

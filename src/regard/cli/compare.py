@@ -141,7 +141,7 @@ def member_trainer(stages: StageProgress, nproc: int) -> Callable[[Recipe, Path]
 
 def raise_for_exit_code(path: Path, code: int) -> None:
     """Raise the error that training in other processes ended with; they have printed why."""
-    why = {5: "loss became NaN", 130: "interrupted", 143: "terminated"}.get(code, f"stopped with exit code {code}")
+    why = {5: "training diverged", 130: "interrupted", 143: "terminated"}.get(code, f"stopped with exit code {code}")
     if code:
         raise kind_of_exit_code(code)(f"{path}: {why}; see {path / 'log.txt'}, or run the same command again")
 

@@ -19,7 +19,7 @@ from regard.program import runnable
 if TYPE_CHECKING:
     from regard.tasks import Recipe
     from regard.train.events import Listener
-    from regard.train.trainer import TrainReport
+    from regard.train.state import TrainReport
 
 
 @click.command()

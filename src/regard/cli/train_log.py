@@ -49,7 +49,12 @@ class TrainLog:
             case events.Validated():
                 self.on_validation(event)
             case events.Skipped():
-                self.write(f" step {event.step} was skipped: {event.first_nonfinite} is not a number")
+                self.write(f" step {event.step} was skipped: {event.reason}")
+            case events.RolledBack():
+                self.write(
+                    f" step {event.diverged_at} diverged: {event.reason}; training goes on from step {event.step} with "
+                    f"{event.lr_factor:g} x the learning rate"
+                )
             case events.Ended():
                 self.console.close()
 

@@ -53,7 +53,8 @@ def _train_members(comparison: Comparison, out: Path, train: TrainMember, progre
 
 def _check_same_recipes(members: Sequence[FamilyMember], out: Path, may: tuple[str, ...] = ()) -> None:
     """Refuse to resume members that were started by other recipes; settings that start with one of `may` may differ."""
-    allowed, changed = (*(f"{name} " for name in MAY_CHANGE), "decode.", *may), {}
+    allowed = (*(f"{name}{end}" for name in MAY_CHANGE for end in (" ", ".")), "decode.", *may)
+    changed = {}
     for member in members:
         path = out / member.name
         if (path / "recipe.toml").exists() and checkpoint_store.checkpoints(path):

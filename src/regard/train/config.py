@@ -8,6 +8,7 @@ from typing import Literal
 
 from regard.config import check_at_least, check_share
 from regard.errors import ConfigError
+from regard.train.divergence import DivergenceRule, OnDivergence
 from regard.train.optim import Adam, OptimizerConfig
 from regard.train.schedule import InverseSqrt, Schedule
 
@@ -61,8 +62,10 @@ class TrainConfig:
     """also write event files for TensorBoard; needs the tensorboard extra"""
     probe: str | None = None
     """a text whose attention is recorded at each validation; the studio shows how it develops"""
-    on_nan: Literal["stop", "skip"] = "stop"
-    """what to do when a loss or gradient is NaN: stop, or skip the update"""
+    on_divergence: OnDivergence = "stop"
+    """when training diverges: stop, skip the update, or go back to a good checkpoint with a lower learning rate"""
+    divergence: DivergenceRule = DivergenceRule()
+    """when training counts as diverged (docs/divergence.md)"""
 
     def __post_init__(self) -> None:
         budget = {n: getattr(self, n) for n in ("steps", "epochs", "minutes") if getattr(self, n) is not None}
@@ -90,7 +93,12 @@ class TrainConfig:
         check_share(self, "label_smoothing", "ema")
 
 
-_RESUMABLE = "steps epochs validate_every save_every keep_checkpoints patience best_metric tensorboard probe"
+_RESUMABLE = (
+    "steps epochs validate_every save_every keep_checkpoints patience best_metric tensorboard probe on_divergence "
+    "divergence"
+)
 MAY_CHANGE = frozenset(f"train.{name}" for name in _RESUMABLE.split())
 """Settings that may differ when a run is resumed. Its past is unaffected; under a schedule that depends on the planned
 steps (cosine, linear) or on validation (plateau) the rest of the run differs from what it would have been."""
+AFTER_DIVERGENCE = frozenset({"train.clip_norm", "train.schedule"})
+"""Further ones when a run that diverged is resumed from its last good checkpoint."""

@@ -59,23 +59,34 @@ class Saved:
 
 @dataclass(frozen=True)
 class Skipped:
-    """An update was skipped because its loss or gradient was not finite."""
+    """An update was skipped because its loss or gradient norm was too large or not finite."""
 
     step: int
-    first_nonfinite: str
-    """the first module with a non-finite output, or "gradient of" the first such parameter"""
+    reason: str
+
+
+@dataclass(frozen=True)
+class RolledBack:
+    """Training diverged and goes on from a checkpoint, after the batches that it had reached."""
+
+    step: int
+    """step of the checkpoint"""
+    diverged_at: int
+    reason: str
+    lr_factor: float
+    """factor of the learning rate from here on"""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """Training ended: "done", "early", "interrupted", "terminated" or, by the control file, "stopped"."""
+    """Training ended: "done", "early", "diverged", "interrupted", "terminated" or, by the control file, "stopped"."""
 
     step: int
     reason: str
     best: Mapping[str, float] = field(default_factory=dict)
 
 
-Event = Began | Stepped | Validated | Saved | Skipped | Ended
+Event = Began | Stepped | Validated | Saved | Skipped | RolledBack | Ended
 Listener = Callable[[Event], None]
 
 
@@ -92,7 +103,7 @@ class MetricsFile:
         match event:
             case Stepped() if event.step % self.every:
                 return
-            case Began():
+            case Began() | RolledBack():
                 for name in ("metrics", "samples"):
                     drop_after(self.run / f"{name}.jsonl", event.step)
                 self._write("metrics", event, asdict(event))
@@ -146,7 +157,7 @@ class TensorBoard:
 
     def __call__(self, event: Event) -> None:
         match event:
-            case Began():  # hides what a killed run logged of later steps
+            case Began() | RolledBack():  # hides what was logged of later steps
                 self.writer = self._open(event.step)
             case Stepped():
                 rows = {"loss": event.loss, "rate": event.rate, "norm": event.norm}

@@ -162,3 +162,12 @@ def count_drops(schedule: Schedule, before: int, stale: int) -> int:
     """
     patience = schedule.patience if isinstance(schedule, Plateau) else 0
     return before + 1 if patience and stale and stale % patience == 0 else before
+
+
+def rate_setting(schedule: Schedule) -> str:
+    """The setting that scales a schedule's learning rate.
+
+    >>> rate_setting(Constant()), rate_setting(Noam())
+    ('train.schedule.lr', 'train.schedule.factor')
+    """
+    return "train.schedule.factor" if isinstance(schedule, Noam) else "train.schedule.lr"

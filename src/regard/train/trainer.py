@@ -13,7 +13,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -31,45 +31,19 @@ from regard.train import bptt_state, checkpoint, checkpoint_store
 from regard.train.compile import compile_layers
 from regard.train.config import TrainConfig
 from regard.train.control import COMMANDS, RADIX, Command, Control
-from regard.train.events import Began, Ended, Event, Listener, Saved, Skipped, Stepped, Validated
-from regard.train.nan_guard import SignalFlag, first_nonfinite
+from regard.train.divergence import DivergenceState, Fault, advice, first_nonfinite, last_good_checkpoint, mark_diverged
+from regard.train.events import Began, Ended, Event, Listener, RolledBack, Saved, Skipped, Stepped, Validated
 from regard.train.optim import FlatParameters, optimizer_tensors, restore_optimizer, set_learning_rate
 from regard.train.parallel import tune_malloc
 from regard.train.parameter_patterns import freeze_parameters, rate_multipliers
 from regard.train.precision import Precision
-from regard.train.schedule import count_drops
+from regard.train.schedule import count_drops, rate_setting
+from regard.train.signals import SignalFlag
+from regard.train.state import TrainReport, TrainState
 from regard.train.weights import load_weights, weights
 
 Validate = Callable[[], tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]]
 """Validation of the current weights: metrics and sample outputs."""
-
-
-@dataclass
-class TrainState:
-    """Training state apart from tensors, as a checkpoint stores it: plain JSON."""
-
-    steps: int
-    """planned updates in total"""
-    step: int = 0
-    position: Mapping[str, int] | None = None
-    """position of the loader after the last update"""
-    best: dict[str, float] = field(default_factory=dict)
-    """metrics and step of the best validation"""
-    stale: int = 0
-    """validations since the best one"""
-    drops: int = 0
-    """learning-rate drops of the plateau schedule"""
-    tokens: int = 0
-    """predictions trained on so far"""
-
-
-@dataclass(frozen=True)
-class TrainReport:
-    """Result of training: the last step, why it ended ("done", or "early" for early stopping), the best validation."""
-
-    step: int
-    reason: str
-    best: Mapping[str, float]
 
 
 def train(
@@ -122,15 +96,19 @@ class Trainer:
 
     def fit(self, signals: SignalFlag) -> TrainReport:
         """The training loop: update, validate or save, then handle signals and the control file."""
-        state, stream = self.state, self.loader.train_batches(self.state.position)
         control = Control(self.run, self.group.is_main)
-        while state.step < state.steps and not self.out_of_patience():
-            self.step([next(stream) for _ in range(self.config.accumulate)])
+        if self.config.on_divergence == "rollback" and self.state.step == 0:
+            self.save(planned=True)
+        self.stream = self.loader.train_batches(self.state.position)
+        while (state := self.state).step < state.steps and not self.out_of_patience():
+            self.step([next(self.stream) for _ in range(self.config.accumulate)])
+            if self.state is not state:
+                continue  # rolled back
             last = state.step >= state.steps
             if last or state.step % self.validate_every == 0:
                 self.validate_and_save()
             elif self.config.save_every and state.step % self.config.save_every == 0:
-                self.save()
+                self.save(planned=True)
             caught, number = divmod(self.group.max_over_ranks(RADIX * signals.caught + control.poll()), RADIX)
             if not last:  # the last step is saved already
                 self.obey(caught, COMMANDS[number - 1] if number else None)
@@ -145,14 +123,15 @@ class Trainer:
         counts = self.count_predictions(batches)
         torch.manual_seed(self.step_seed(number))
         value, hidden_state = self.gradients(batches, counts, self.hidden_state)
-        norm, loss = float(self.flat.norm()), float(self.group.sum({"loss": value})["loss"])
+        loss, norm = self.loss_and_norm(value)
         self.state.step, self.state.position = number, accumulated[-1][1]
-        if not math.isfinite(norm + loss):
-            return self.handle_nan(batches)
+        fault = self.config.divergence.observe(self.state.divergence, number, loss, norm, self.config.clip_norm)
+        if fault and (fault.diverged or self.config.on_divergence == "skip"):
+            return self.handle_divergence(fault, batches)
         self.hidden_state = hidden_state
         if self.config.clip_norm and norm > self.config.clip_norm:
             self.flat.scale_gradients(self.config.clip_norm / norm)
-        rate = self.config.schedule.rate(number, self.state.steps, self.state.drops)
+        rate = self.rate(number)
         set_learning_rate(self.optimizer, rate)
         self.optimizer.step()
         decay = min(self.config.ema, (1 + number) / (10 + number))  # forgets the random initial weights quickly
@@ -181,6 +160,17 @@ class Trainer:
             self.group.all_reduce_(grad)
         return value, hidden_state
 
+    def loss_and_norm(self, value: Tensor) -> tuple[float, float]:
+        """Loss over all ranks and gradient norm of the main rank, in one sum: all ranks decide by the same numbers."""
+        norm = float(self.flat.norm()) if self.group.is_main else 0.0
+        sums = self.group.sum({"loss": value, "norm": torch.tensor(norm, dtype=torch.double)})
+        return float(sums["loss"]), float(sums["norm"])
+
+    def rate(self, step: int) -> float:
+        """Learning rate of a step: the schedule's, lowered by each rollback."""
+        rate = self.config.schedule.rate(step, self.state.steps, self.state.drops)
+        return float(rate * self.config.divergence.lr_factor**self.state.divergence.rollbacks)
+
     def count_predictions(self, batches: Sequence[Batch]) -> dict[str, Tensor]:
         """Predictions of some batches by part of the loss, over all ranks."""
         counts = [self.objective.task.counts(batch) for batch in batches]
@@ -194,19 +184,40 @@ class Trainer:
     def precision(self) -> Precision:
         return Precision(self.config.precision, next(self.objective.parameters()).device.type)
 
-    def handle_nan(self, batches: Sequence[Batch]) -> None:
-        """Skip a step whose loss or gradient is not finite, or stop; nothing has been updated yet."""
-        step = self.state.step
-        with self.precision.backend(), self.precision.autocast():
-            name = first_nonfinite(self.objective, batches, self.step_seed(step), self.hidden_state)
-        if self.config.on_nan == "skip":
-            return self.notify(Skipped(step, name))
-        good = checkpoint.newest(self.run).checkpoint
-        where = f"last good checkpoint is {good.path}, step {good.step}" if good else "there is no checkpoint yet"
-        raise Diverged(
-            f"loss became NaN at step {step} (first bad: {name}); {where}; "
-            "try train.clip_norm=1.0 or a lower train.schedule.lr"
-        )
+    def handle_divergence(self, fault: Fault, batches: Sequence[Batch]) -> None:
+        """Skip the step, roll back, or stop, as the recipe says; nothing has been updated by this step."""
+        step, memory, mode = self.state.step, self.state.divergence, self.config.on_divergence
+        name = ""
+        if fault.kind == "nonfinite":
+            with self.precision.backend(), self.precision.autocast():
+                name = first_nonfinite(self.objective, batches, self.step_seed(step), self.hidden_state)
+        reason = fault.describe(name)
+        if mode == "skip" and not fault.lasts:
+            return self.notify(Skipped(step, reason))
+        back = memory.rollback_step
+        if mode == "rollback" and back is not None and memory.rollbacks < self.config.divergence.rollbacks:
+            return self.roll_back(back, reason)
+        good = last_good_checkpoint(self.run, memory.last_good_step, self.group.is_main)
+        if self.group.is_main:
+            mark_diverged(self.run, step, reason)
+        self.notify(Ended(step, "diverged", self.state.best))
+        raise Diverged(advice(step, reason, good, rate_setting(self.config.schedule)))
+
+    def roll_back(self, step: int, reason: str) -> None:
+        """Go on from the checkpoint of a step with a lower learning rate, after the batches that diverged."""
+        diverged, rollbacks = self.state, self.state.divergence.rollbacks + 1
+        found = last_good_checkpoint(self.run, step, self.group.is_main)
+        if found is None:
+            raise ModelError(f"{self.run}: the checkpoint of step {step} is gone, and training cannot be rolled back")
+        self.state = self.restore(found)
+        self.group.max_over_ranks(0)  # every rank has read the checkpoint before it may be pruned
+        self.state.position, self.hidden_state = diverged.position, None
+        memory = self.state.divergence
+        memory.good, memory.latest, memory.rollbacks, memory.faults = found.step, found.step, rollbacks, []
+        self.stream = self.loader.train_batches(self.state.position)
+        lr_factor = self.config.divergence.lr_factor**rollbacks
+        self.notify(RolledBack(found.step, diverged.step, reason, lr_factor))
+        self.save()
 
     def validate_and_save(self) -> None:
         """Validate, update the best metrics and the count for early stopping, and save a checkpoint."""
@@ -221,7 +232,7 @@ class Trainer:
         if better:
             state.best = {**metrics, "step": float(state.step)}
         self.notify(Validated(state.step, metrics, better, samples))
-        self.save(best=better)
+        self.save(best=better, planned=True)
 
     @contextmanager
     def averaged_weights(self) -> Iterator[None]:
@@ -263,8 +274,10 @@ class Trainer:
         """Whether early stopping ends the run."""
         return bool(self.config.patience) and self.state.stale >= self.config.patience
 
-    def save(self, best: bool = False) -> None:
+    def save(self, best: bool = False, planned: bool = False) -> None:
         """Commit a checkpoint; the main rank writes, and other ranks contribute only their hidden state."""
+        if planned:
+            self.state.divergence.mark_checkpoint(self.state.step)
         hidden = bptt_state.gather(self.hidden_state, self.group)
         if not self.group.is_main:
             return
@@ -277,14 +290,15 @@ class Trainer:
                 groups["model"] = copy.deepcopy(weights(self.objective.model))  # tied names stay one tensor
         else:
             groups["model"] = weights(self.objective.model)
-        state = {**vars(self.state), "processes": self.group.size, "threads": torch.get_num_threads()}
-        path = checkpoint.save(self.run, self.state.step, groups, state, keep=self.config.keep_checkpoints, best=best)
+        state = {**asdict(self.state), "processes": self.group.size, "threads": torch.get_num_threads()}
+        keep, keep_steps = self.config.keep_checkpoints, self.state.divergence.kept_steps
+        path = checkpoint.save(self.run, self.state.step, groups, state, keep=keep, best=best, keep_steps=keep_steps)
         self.notify(Saved(self.state.step, path))
 
     def restore(self, found: checkpoint.Checkpoint) -> TrainState:
         """Resume from a checkpoint: bit for bit, hence with the same number of processes and threads."""
         stored = dict(found.state)
-        processes, threads = stored.pop("processes"), stored.pop("threads")
+        processes, threads, memory = stored.pop("processes"), stored.pop("threads"), stored.pop("divergence", {})
         if processes != self.group.size:
             raise ModelError(
                 f"{found.path} was trained by {processes} processes, this is {self.group.size}; "
@@ -297,7 +311,7 @@ class Trainer:
                 mean.copy_(weight)
         load_weights(self.objective.model, found.tensors("trained" if self.ema else "model"), str(found.path))
         restore_optimizer(self.optimizer, found.tensors("optimizer"))
-        state = TrainState(**stored)
+        state = TrainState(**stored, divergence=DivergenceState(**memory))
         if not self.config.minutes:  # minutes were converted into steps once; steps or epochs may have been changed
             state.steps = self.planned_steps()
         if "hidden_state" in found.groups:

@@ -1,0 +1,232 @@
+"""Divergence: a rule on loss and gradient norm that stops training, and a search for the first NaN.
+
+The rule is a pure function of the series of losses and gradient norms, and all that it remembers is in the
+checkpoint: a resumed run decides as one that was never stopped. docs/divergence.md gives the reasons for its form.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from regard.config import check_at_least
+from regard.errors import ConfigError, ModelError
+from regard.files import write_text_atomically
+from regard.objective import Batch
+from regard.train import checkpoint, checkpoint_store
+
+OnDivergence = Literal["stop", "skip", "rollback"]
+MARK = "diverged.json"
+"""file of a run that diverged: at which step, and why"""
+NORM_MEMORY = 100
+"""steps over which the running mean of the gradient norm's logarithm forgets"""
+
+
+@dataclass(frozen=True)
+class DivergenceRule:
+    """Divergence rule: when a loss or a gradient norm is too large, and how often it must be.
+
+    >>> rule, state = DivergenceRule(steps=2), DivergenceState()
+    >>> [rule.observe(state, step, loss, norm=1.0, clip_norm=1.0) for step, loss in enumerate([8.5, 7.0, 95.0, 6.0], 1)]
+    [None, None, Fault(kind='loss', value=95.0, limit=93.5, count=1, window=4), None]
+    >>> rule.observe(state, 5, 96.0, norm=1.0, clip_norm=1.0).diverged
+    True
+    """
+
+    loss_factor: float = 10.0
+    """a loss is too large if it exceeds the first loss by this x max(|first loss|, 1); 0: losses are not limited"""
+    norm_factor: float = 1000.0
+    """a gradient norm is too large above this x max(its running mean, clip_norm or 1); 0: norms are not limited"""
+    steps: int = 10
+    """a run has diverged when so many of the last 2 x steps were too large; NaN and infinity count at once"""
+    rollbacks: int = 3
+    """on_divergence = "rollback": most rollbacks of a run; then it stops"""
+    lr_factor: float = 0.5
+    """on_divergence = "rollback": each rollback multiplies the learning rate by this"""
+
+    def __post_init__(self) -> None:
+        check_at_least(self, 0, "loss_factor", "norm_factor", "rollbacks")
+        check_at_least(self, 1, "steps")
+        if not 0 < self.lr_factor <= 1:
+            raise ConfigError(f"lr_factor = {self.lr_factor} must be above 0 and at most 1")
+
+    def observe(
+        self, state: DivergenceState, step: int, loss: float, norm: float, clip_norm: float | None
+    ) -> Fault | None:
+        """Judge one step and remember it in `state`: what was too large, or None."""
+        fault = self._find_fault(state, loss, norm, clip_norm or 1.0)
+        state.faults = [at for at in state.faults if at > step - 2 * self.steps]
+        if fault is not None:
+            state.faults.append(step)
+            return Fault(*fault, len(state.faults), 2 * self.steps)
+        if state.first_loss is None:
+            state.first_loss = loss
+        state.seen = min(state.seen + 1, NORM_MEMORY)
+        state.log_norm += (math.log(max(norm, 1e-30)) - state.log_norm) / state.seen
+        return None
+
+    def _find_fault(
+        self, state: DivergenceState, loss: float, norm: float, clip_norm: float
+    ) -> tuple[FaultKind, float, float] | None:
+        if not math.isfinite(loss + norm):
+            return "nonfinite", loss, math.inf
+        first = loss if state.first_loss is None else state.first_loss
+        limit = first + self.loss_factor * max(abs(first), 1.0)
+        if self.loss_factor and loss > limit:
+            return "loss", loss, limit
+        usual = max(math.exp(state.log_norm), clip_norm)
+        if self.norm_factor and state.seen and norm > self.norm_factor * usual:
+            return "norm", norm, self.norm_factor * usual
+        return None
+
+
+FaultKind = Literal["nonfinite", "loss", "norm"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A step whose loss or gradient norm was too large, or not finite."""
+
+    kind: FaultKind
+    value: float
+    limit: float
+    count: int
+    """faults among the last `window` steps, with this one"""
+    window: int
+
+    @property
+    def lasts(self) -> bool:
+        """Whether half of the last steps had one: the weights are bad, and not a single batch."""
+        return 2 * self.count >= self.window
+
+    @property
+    def diverged(self) -> bool:
+        """Whether training cannot go on as it is."""
+        return self.lasts or self.kind == "nonfinite"
+
+    def describe(self, first_bad: str = "") -> str:
+        """The fault in words; `first_bad` names the first module with NaN."""
+        if self.kind == "nonfinite":
+            return f"the loss or the gradient is NaN or infinite (first in {first_bad})"
+        name = "loss" if self.kind == "loss" else "gradient norm"
+        return f"the {name} is {self.value:.3g}, the limit {self.limit:.3g}"
+
+
+@dataclass
+class DivergenceState:
+    """What the rule remembers, as plain JSON for a checkpoint."""
+
+    first_loss: float | None = None
+    log_norm: float = 0.0
+    """running mean of the logarithm of the gradient norm"""
+    seen: int = 0
+    """steps in that mean, at most NORM_MEMORY"""
+    faults: list[int] = field(default_factory=list)
+    """those of the last 2 x steps that were too large"""
+    good: int | None = None
+    """step of a checkpoint that was followed by good steps up to the next one"""
+    latest: int | None = None
+    """step of the latest checkpoint that was saved when no recent step was too large"""
+    rollbacks: int = 0
+
+    def mark_checkpoint(self, step: int) -> None:
+        """Remember a checkpoint that the recipe plans at this step, if no recent step was too large.
+
+        Checkpoints of an interruption are not remembered: a rollback must not depend on them.
+        """
+        if not self.faults and step != self.latest:
+            self.good, self.latest = self.latest, step
+
+    @property
+    def last_good_step(self) -> int:
+        """The last step whose weights gave a loss within the limits at the next step; -1 if there is none."""
+        return min(self.faults) - 2
+
+    @property
+    def rollback_step(self) -> int | None:
+        """Step of the checkpoint that a rollback goes back to."""
+        latest_is_good = self.latest is not None and self.latest <= self.last_good_step
+        return self.latest if latest_is_good else self.good
+
+    @property
+    def kept_steps(self) -> set[int]:
+        """Steps whose checkpoints may be needed, and are not pruned."""
+        return {step for step in (self.good, self.latest) if step is not None}
+
+
+def last_good_checkpoint(run: Path, step: int, relink: bool) -> checkpoint.Checkpoint | None:
+    """The newest good checkpoint up to a step; `last` is pointed to it if `relink`. None: there is none."""
+    for path in reversed(checkpoint_store.checkpoints(run)):
+        found = checkpoint_store.parse_name(path)
+        if found is None or found[0] > step:
+            continue
+        try:
+            good = checkpoint.read(path)
+        except ModelError:
+            continue
+        if relink:
+            checkpoint_store.set_link(run, "last", path)
+        return good
+    return None
+
+
+def mark_diverged(run: Path, step: int, reason: str) -> None:
+    """Note in the run's folder that it diverged: the learning rate may then be changed when it is resumed."""
+    run.mkdir(parents=True, exist_ok=True)
+    write_text_atomically(run / MARK, json.dumps({"step": step, "reason": reason}, indent=1) + "\n")
+
+
+def has_diverged(run: Path) -> bool:
+    """Whether the run diverged and was not resumed since."""
+    return (run / MARK).is_file()
+
+
+def clear_diverged(run: Path) -> None:
+    """Remove the note of a divergence: the run is resumed."""
+    (run / MARK).unlink(missing_ok=True)
+
+
+def advice(step: int, reason: str, good: checkpoint.Checkpoint | None, rate: str) -> str:
+    """The message of a run that diverged: what happened, what is kept, what to try."""
+    what = f"training diverged at step {step}: {reason}"
+    change = f"a lower {rate} or train.clip_norm"
+    if good is None:
+        return f"{what}. There is no good checkpoint; start again with --fresh and {change}"
+    return f"{what}. The last good checkpoint is {good.path}, step {good.step}; resume from it with {change}"
+
+
+def first_nonfinite(objective: nn.Module, batches: Sequence[Batch], seed: int, hidden_state: Any = None) -> str:
+    """Name of the first module with a NaN or infinite output, else of the first parameter with such a gradient.
+
+    The batches of a step are repeated exactly: with its seed, from its hidden state, in its order.
+    """
+    found: list[str] = []
+
+    def check_output(name: str) -> Any:
+        def hook(module: nn.Module, args: Any, out: Any) -> None:
+            leaves = torch.utils._pytree.tree_leaves(out)
+            if any(torch.is_tensor(t) and t.is_floating_point() and not t.isfinite().all() for t in leaves):
+                found.append(name)
+
+        return hook
+
+    hooks = [module.register_forward_hook(check_output(name)) for name, module in objective.named_modules()]
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            for batch in batches:
+                if len(batch):
+                    _, hidden_state = objective(batch, hidden_state)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    bad = [n for n, p in objective.named_parameters() if p.grad is not None and not p.grad.isfinite().all()]
+    name = next(iter(found or [f"gradient of {n}" for n in bad]), "loss")
+    return name.replace("model.", "", 1) or "loss"

@@ -8,11 +8,12 @@ import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 import regard
 from regard import config
@@ -26,6 +27,8 @@ from regard.progress import Progress, no_progress
 from regard.renamed import RENAMED_VALUES, renamed_key
 from regard.run_lock import RunLock, clear_run, hold_lock, is_empty
 from regard.tasks import Model, Recipe
+from regard.tasks.init_recipe import tokenizer_digests, tokenizer_files
+from regard.tasks.init_weights import InitReport, InitSource, check_shape, init_weights
 from regard.train import checkpoint, checkpoint_store
 from regard.train.checkpoint_store import run_folder
 from regard.train.config import AFTER_DIVERGENCE, MAY_CHANGE
@@ -93,12 +96,17 @@ class Run:
         A path is that of a TOML file, or of another run, by whose recipe this one is then trained.
         """
         recipe = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
+        if group.is_main and (fresh or not checkpoint_store.checkpoints(self.path)):
+            self.check_init(recipe)  # before anything is written or removed
         with RunLock(self.path) if group.is_main else nullcontext():
             if group.is_main:
                 self.begin(recipe, fresh)
                 self.prepare(recipe, progress)
             group.max_over_ranks(0)  # the other ranks wait until the main rank has prepared the data
             objective, loader, validation = recipe.training_parts(self.path, group)
+            init = self.init_model(objective.model, recipe)
+            if init is not None and group.is_main:
+                init.save(self.path)
             report = train(objective, loader, recipe.train, self.path, group, listeners, validation, recipe.seed)
             if group.is_main:
                 write_model_card(self.path, recipe, report)
@@ -122,6 +130,20 @@ class Run:
         if not (self.path / "environment.json").exists():
             write_text_atomically(self.path / "environment.json", json.dumps(environment(), indent=1) + "\n")
 
+    def init_model(self, model: nn.Module, recipe: Recipe) -> InitReport | None:
+        """Give a model that has not been trained yet the weights that model.init names; returns what was taken."""
+        if recipe.init is None or checkpoint_store.checkpoints(self.path):
+            return None
+        return init_weights(model, recipe, self.path, open_source(recipe.init))
+
+    def check_init(self, recipe: Recipe) -> None:
+        """Refuse a model to start from that cannot be read, has another shape, or is this run itself."""
+        if recipe.init is None:
+            return
+        if run_folder(recipe.init).resolve() == self.path.resolve():
+            raise ConfigError(f"model.init = {recipe.init} is the run that is to be trained; use --out for a new run")
+        check_shape(recipe, open_source(recipe.init))
+
     def check_same_recipe(self, recipe: Recipe) -> None:
         """Refuse to resume with a changed recipe; the error lists the differences."""
         differing = config.differences(self.recipe(), recipe)
@@ -141,13 +163,16 @@ class Run:
         if self.is_prepared(recipe):
             return
         folder, preparation = self.path / "data", recipe.preparation()
+        if (home := _tokenizer_home(recipe, self.path)) is not None:
+            text = replace(recipe.text, tokenizer=home)  # type: ignore[attr-defined]
+            preparation = replace(recipe, text=text).preparation()  # type: ignore[call-arg]
         (folder / "identity.json").unlink(missing_ok=True)  # marks the data as incomplete until the end
         for old in _artifacts(folder, recipe):
             old.unlink()
         counts = preparation.run(folder, progress)
         write_text_atomically(folder / "counts.json", json.dumps(counts, indent=1) + "\n")
         self._install(_artifacts(folder, recipe), recipe)
-        write_text_atomically(folder / "identity.json", json.dumps(_identity(recipe), indent=1) + "\n")
+        write_text_atomically(folder / "identity.json", json.dumps(_identity(recipe, self.path), indent=1) + "\n")
 
     def _install(self, artifacts: Sequence[Path], recipe: Recipe) -> None:
         """Move artifacts to the run's folder; those that its checkpoints were trained with are never replaced."""
@@ -172,7 +197,7 @@ class Run:
         if not all(any(self.path.glob(pattern)) for pattern in recipe.artifacts):
             return False
         made = json.loads((folder / "identity.json").read_text(encoding="utf-8"))
-        return bool(made == json.loads(json.dumps(_identity(recipe))))
+        return bool(made == json.loads(json.dumps(_identity(recipe, self.path))))
 
     def share_prepared(self, other: Run, recipe: Recipe) -> None:
         """Give the prepared data to another run of the same data: hard links where possible, else copies."""
@@ -200,22 +225,64 @@ def read_recipe(path: str | Path) -> Recipe:
     return Run(path).recipe() if Path(path).is_dir() else Recipe.read(Path(path))
 
 
-def _identity(recipe: Recipe) -> dict[str, Any]:
-    """What prepared data depends on: the settings, and the format of the files."""
-    return {**recipe.preparation().identity(), "shards": shards.FORMAT}
+def _identity(recipe: Recipe, run: Path) -> dict[str, Any]:
+    """What prepared data depends on: the settings, the format of the files, and a tokenizer that was not trained."""
+    found = {**recipe.preparation().identity(), "shards": shards.FORMAT}
+    home = _tokenizer_home(recipe, run)
+    if home is None or "text" not in found:
+        return found
+    text = {name: value for name, value in found["text"].items() if name != "tokenizer"}
+    return {**found, "text": text, "tokenizer": tokenizer_digests(home)}
+
+
+def _tokenizer_home(recipe: Recipe, run: Path) -> Path | None:
+    """Where text.tokenizer is: at the place that it names; or in `run`, once that is trained, or the place is gone."""
+    taken: Path | None = getattr(getattr(recipe, "text", None), "tokenizer", None)
+    if taken is None or not tokenizer_files(run):
+        return taken
+    return run if checkpoint_store.checkpoints(run) or not tokenizer_files(taken) else taken
 
 
 def _artifacts(folder: Path, recipe: Recipe) -> list[Path]:
     return [file for pattern in recipe.artifacts for file in sorted(folder.glob(pattern))]
 
 
-def load(path: str | Path) -> Model:
-    """Load the model of a run: its best checkpoint, else its newest good one; or a given checkpoint of a run."""
-    run, at = run_folder(path), Path(path)
+def load(path: str | Path, trainable: bool = False) -> Model:
+    """Load the model of a run: its best checkpoint, else its newest good one; or a given checkpoint of a run.
+
+    Its parameters are frozen (eval mode, no gradients), unless it is `trainable`: for a training loop of your own.
+    """
+    run = run_folder(path)
     recipe = Run(run).recipe()
-    found = _best_or_newest(run) if run == at else checkpoint.FoundCheckpoint(checkpoint.read(at), ())
+    saved, refused = _choose_checkpoint(run, Path(path))
+    model = recipe.load_model(run, saved, refused)
+    if trainable:
+        model.make_trainable()
+    return model
+
+
+def open_source(path: Path) -> InitSource:
+    """The model that model.init names: a run or one of its checkpoints."""
+    run = run_folder(path)
+    try:
+        recipe = Run(run).recipe()
+        saved, refused = _choose_checkpoint(run, path)
+    except OtherVersion:
+        raise
+    except ModelError as error:
+        raise ModelError(f"model.init: {error}") from None
+    except ConfigError as error:
+        raise ModelError(f"model.init: the recipe of {run} cannot be read: {error}") from None
+    return InitSource(path, run, recipe, saved.step, saved.digest, saved.tensors("model"), refused)
+
+
+def _choose_checkpoint(run: Path, path: Path) -> tuple[checkpoint.Checkpoint, tuple[str, ...]]:
+    """The checkpoint at a path, or of a run its best or newest good one; and why others were refused."""
+    if run != path:
+        return checkpoint.read(path), ()
+    found = _best_or_newest(run)
     assert found.checkpoint is not None  # else a ModelError was raised
-    return recipe.load_model(run, found.checkpoint, found.refused)
+    return found.checkpoint, found.refused
 
 
 def _best_or_newest(run: Path) -> checkpoint.FoundCheckpoint:

@@ -14,7 +14,7 @@ from regard.cli import invoke
 from regard.errors import ConfigError
 from regard.run import Run
 from regard.tasks import RECIPES, Recipe
-from regard.tasks.base import expand_paths, with_preset
+from regard.tasks.recipe_tables import expand_paths, with_preset
 
 PARROT = """
 [task]

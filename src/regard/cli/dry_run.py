@@ -16,6 +16,7 @@ from regard.cli.train_log import peak_memory, summary_lines, throughput
 if TYPE_CHECKING:
     from regard.run import Run
     from regard.tasks import Recipe
+    from regard.tasks.init_weights import InitReport
     from regard.train.events import Event
 
 STEPS, WARMUP = 12, 2
@@ -31,6 +32,8 @@ class Estimate:
     seconds_per_step: float
     tokens_per_second: float
     memory_gib: float
+    init: InitReport | None = None
+    """what the model starts from"""
 
     @property
     def seconds(self) -> float:
@@ -43,15 +46,17 @@ def dry_run(recipe: Recipe, path: Path, as_json: bool) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         run = Run(path)
+        run.check_init(recipe)
         with StageProgress(Console.of_verb()) as stages:
             recipe.fetch(stages.download)
             if not run.is_prepared(recipe):
                 run = Run(Path(folder))
                 run.prepare(recipe, stages)
         found = estimate(run, recipe, Path(folder))
-        lines = summary_lines(run.path, recipe, found.parameters)
+        lines = summary_lines(run.path, recipe, found.parameters, found.init)
     if as_json:
-        print_json({**asdict(found), "seconds": found.seconds})
+        values = {name: value for name, value in asdict(found).items() if value is not None}
+        print_json({**values, "seconds": found.seconds})
         return
     lines += [
         f" steps    {found.steps:,} of about {found.seconds_per_step:.2f} s, {found.tokens_per_second:,.0f} tokens/s",
@@ -69,10 +74,11 @@ def estimate(run: Run, recipe: Recipe, folder: Path) -> Estimate:
 
     events: list[Event] = []
     objective, loader, _ = recipe.training_parts(run.path, ProcessGroup())
+    init = run.init_model(objective.model, recipe)
     trainer = Trainer(objective, loader, recipe.train, folder, ProcessGroup(), [events.append], None, recipe.seed)
     stream = loader.train_batches(None)
     for _ in range(STEPS):
         trainer.step([next(stream) for _ in range(recipe.train.accumulate)])
     speed, step_time = throughput([event for event in events if isinstance(event, Stepped)][WARMUP:])
     parameters = next(event.parameters for event in events if isinstance(event, Began))
-    return Estimate(parameters, trainer.state.steps, step_time, speed, peak_memory())
+    return Estimate(parameters, trainer.state.steps, step_time, speed, peak_memory(), init)

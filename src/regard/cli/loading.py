@@ -35,9 +35,10 @@ def load_recipe(source: Path, settings: tuple[str, ...], out: Path | None) -> tu
     from regard.tasks import Recipe
 
     if not source.is_dir():
-        return Recipe.read(source, settings), out or Path("runs") / source.stem
+        path = out or Path("runs") / source.stem
+        return Recipe.read(source, settings, started=path), path
     Run(source).recipe()  # raises if the directory is not a run
-    return Recipe.read(source / "recipe.toml", settings), out or source
+    return Recipe.read(source / "recipe.toml", settings, started=out or source), out or source
 
 
 def load_model(run: Path) -> Model:

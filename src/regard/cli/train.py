@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import click
 
 from regard.cli.console import Console, StageProgress
 from regard.cli.loading import load_recipe, strict_option, with_strict
-from regard.cli.options import json_option, print_json, recipe_arguments, run_option, verbosity
+from regard.cli.options import PATH, json_option, print_json, recipe_arguments, run_option, verbosity
 from regard.cli.score_format import format_metrics
 from regard.errors import Diverged, Interrupted, ModelError, Terminated
 from regard.program import runnable
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("--fresh", is_flag=True, help="Start over: the content of the run directory is deleted.")
 @click.option("--dry-run", is_flag=True, help="Only estimate parameters, memory and time.")
 @click.option("--nproc", type=click.IntRange(1), default=1, help="Number of data-parallel processes on this machine.")
+@click.option("--from", "init", type=PATH, metavar="RUN", help="Start from the weights of a run: model.init=RUN.")
 @strict_option
 @json_option
 def train(
@@ -37,6 +39,7 @@ def train(
     fresh: bool,
     dry_run: bool,
     nproc: int,
+    init: Path | None,
     strict: bool,
     as_json: bool,
 ) -> int:
@@ -49,8 +52,11 @@ def train(
     Examples:
       regard train mine.toml train.steps=2000 model.layers=3
       regard train mine.toml --dry-run
+      regard train mine.toml --from runs/base
     """
     settings = with_strict(settings, strict)
+    if init is not None:
+        settings = (*settings, f"model.init={json.dumps(str(init))}")
     chosen, path = load_recipe(recipe, settings, out)
     if dry_run:
         from regard.cli.dry_run import dry_run as estimate_run
@@ -65,10 +71,19 @@ def train(
         return launch(nproc, [sys.executable, "-m", "regard", *command])
     report = train_run(chosen, path, fresh)
     if report is not None and as_json:
-        print_json({"run": str(path), "step": report.step, "reason": report.reason, "best": dict(report.best)})
+        print_json(result_json(path, report))
     elif report is not None:
         click.echo(closing_line(path, report, chosen))
     return 0
+
+
+def result_json(path: Path, report: TrainReport) -> dict[str, object]:
+    """The result of a training, and what it started from if that was a model."""
+    from regard.tasks.init_weights import read_init
+
+    found = {"run": str(path), "step": report.step, "reason": report.reason, "best": dict(report.best)}
+    init = read_init(path)
+    return found if init is None else {**found, "init": init}
 
 
 def train_run(recipe: Recipe, path: Path, fresh: bool) -> TrainReport | None:

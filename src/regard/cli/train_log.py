@@ -13,6 +13,7 @@ from regard.cli.score_format import format_metric, metric_names, metric_title
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
+    from regard.tasks.init_weights import InitReport
     from regard.train.events import Event, Stepped, Validated
 
 SPEED_STEPS = 10
@@ -70,7 +71,9 @@ class TrainLog:
         self.step, self.steps = event.step, event.steps
         for refused in event.refused:
             self.write(f" warning  {refused}")
-        for line in summary_lines(self.run, self.recipe, event.parameters):
+        from regard.tasks.init_weights import InitReport
+
+        for line in summary_lines(self.run, self.recipe, event.parameters, InitReport.load(self.run)):
             self.write(line)
         if event.step:
             self.write(f" resumed  at step {event.step:,} of {event.steps:,}")
@@ -131,10 +134,10 @@ def throughput(steps: Sequence[Stepped]) -> tuple[float, float]:
     return sum(step.tokens for step in steps) / max(seconds, 1e-9), seconds / len(steps)
 
 
-def summary_lines(run: Path, recipe: Recipe, parameters: int) -> list[str]:
-    """Two lines that describe the data and the model."""
+def summary_lines(run: Path, recipe: Recipe, parameters: int, init: InitReport | None = None) -> list[str]:
+    """Lines that describe the data, the model, and what it starts from."""
     model = f" model    {recipe.model.summary}, {format_count(parameters)} parameters"
-    return [f" data     {recipe.summary(run)}", model]
+    return [f" data     {recipe.summary(run)}", model, *(init.lines() if init else ())]
 
 
 def format_count(count: int) -> str:

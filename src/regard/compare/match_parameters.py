@@ -34,7 +34,7 @@ def match_parameters(recipe: R, run: Path, target: int, tolerance: float) -> R:
     for _ in range(ROUNDS):
         factor = math.sqrt(low * high)
         model = config.parse(type(recipe.model), scale_widths(table, factor), "model")
-        candidate = replace(recipe, model=model)  # type: ignore[type-var]
+        candidate = replace(recipe, model=model)  # type: ignore[call-arg]
         count = count_parameters(candidate, run)
         best = min(best, (abs(count - target) / target, candidate), key=lambda found: found[0])
         low, high = (factor, high) if count < target else (low, factor)

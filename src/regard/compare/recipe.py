@@ -12,7 +12,7 @@ from regard import config
 from regard.compare.match_parameters import count_parameters, match_parameters
 from regard.errors import ConfigError
 from regard.tasks import Recipe
-from regard.tasks.base import expand_paths, with_preset, without_budget
+from regard.tasks.recipe_tables import expand_paths, with_preset, without_budget
 
 PREPARED = "prepared"
 """folder of the shared prepared data, beside the runs"""
@@ -70,6 +70,8 @@ class Comparison:
             raise ConfigError(f"a comparison needs at least two models, one [family.NAME] each; there is {names}")
         if "data" in shared:
             shared["data"] = expand_paths(shared["data"])
+        if any(isinstance(own, dict) and "init" in own for own in family.values()):
+            shared.setdefault("text", {})  # all members share data and tokenizer: rows of the sources are mapped to it
         members = tuple(FamilyMember(name, _member_recipe(name, shared, own)) for name, own in family.items())
         return cls(members, config.parse(Budget, table.get("budget", {}), "budget"), table)
 

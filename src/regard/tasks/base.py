@@ -21,7 +21,6 @@ from __future__ import annotations
 import difflib
 import importlib
 import json
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,12 +36,15 @@ from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, at_line
 from regard.look import Recording, Saliency, TeacherForcedPass
 from regard.metrics import Score, UnitSums
-from regard.models import PRESETS, ModelConfig
+from regard.models import ModelConfig
 from regard.models.base import parameters
 from regard.nn.inference import optimize_for_inference
 from regard.objective import Loader, Objective
 from regard.progress import DownloadProgress, Progress
 from regard.sequence import Tokens
+from regard.tasks.init_recipe import InitFields, with_source_sections
+from regard.tasks.recipe_tables import expand_paths, with_preset, without_budget
+from regard.text.token_rows import TokenStrings
 from regard.text.tokenizer import Tokenizer, check_characters
 from regard.trace import record as tracing
 from regard.trace import tap, trace_context
@@ -134,7 +136,7 @@ class Evaluation:
     """contribution of each unit to the first score, in the order of the data: for paired tests"""
 
 
-class Recipe(ABC):
+class Recipe(InitFields, ABC):
     """Everything that decides what a run learns: the sections of a TOML file; its task.kind chooses the subclass.
 
     >>> Recipe.read(None, ["data.kind=phrases", "model.preset=transformer-tiny"]).model.width
@@ -168,22 +170,28 @@ class Recipe(ABC):
         return found
 
     @classmethod
-    def read(cls, path: Path | None, settings: Sequence[str] = ()) -> Self:
-        """Read a TOML file and apply `settings`; precedence: defaults < preset < file < settings."""
+    def read(cls, path: Path | None, settings: Sequence[str] = (), started: Path | None = None) -> Self:
+        """Read a TOML file and apply `settings`; precedence: defaults < model.init < preset < file < settings.
+
+        `started` is the run that the recipe is for: if it exists already, the run of model.init is not needed.
+        """
         table = config.override(without_budget(config.read(path), settings) if path else {}, settings)
-        if "data" in table:
-            table["data"] = expand_paths(table["data"])
+        for section in ("data", "model", "text"):
+            if section in table:
+                table[section] = expand_paths(table[section])
         try:
-            return cls.parse(table)
+            return cls.parse(table, started)
         except config.UnknownSetting as error:
             given = [setting.partition("=")[0].strip() for setting in settings]
             here = any(f"{key}.".startswith(f"{error.key}.") for key in given)
             raise ConfigError(error.message("given on the command line" if here else f"in {path}")) from None
 
     @classmethod
-    def parse(cls, table: config.Table) -> Self:
-        """A recipe from tables; task.kind chooses the class, and model.preset is expanded."""
-        return config.parse(cls.class_for(table), {**table, "model": with_preset(table.get("model", {}))})
+    def parse(cls, table: config.Table, started: Path | None = None) -> Self:
+        """A recipe from tables; task.kind chooses the class; model.preset is expanded, and so is model.init."""
+        recipe_class = cls.class_for(table)
+        table = with_source_sections(table, hasattr(recipe_class, "text"), started)
+        return config.parse(recipe_class, {**table, "model": with_preset(table.get("model", {}))})
 
     @classmethod
     def class_for(cls, table: config.Table) -> type[Self]:
@@ -234,6 +242,10 @@ class Recipe(ABC):
     def summary(self, run: Path) -> str:
         """Size of the prepared data and the vocabulary, in part of a line."""
 
+    def vocabularies(self, run: Path) -> Mapping[str, TokenStrings]:
+        """The vocabulary of each weight that has one row per token or label, by the weight's name: for model.init."""
+        return {}
+
     def data_credit(self) -> str:
         """Origin and license of the data: for the model card."""
         return str(self.data.credit())
@@ -261,6 +273,11 @@ class Model(ABC):
         self.module, self.recipe, self.step = module, recipe, step
         self.refused = refused  # why better or newer checkpoints could not be used
         self.inference_module: Any = optimize_for_inference(module)  # the same weights, laid out for inference
+
+    def make_trainable(self) -> None:
+        """Prepare the network for a training loop: train mode, gradients, and predictions by the trained weights."""
+        self.module.train().requires_grad_(True)
+        self.inference_module = self.module  # the optimized copy would keep the weights from before
 
     @abstractmethod
     def predict_text(self, text: str) -> str:
@@ -313,21 +330,6 @@ def with_weights(module: M, saved: Checkpoint) -> M:
     return module.eval().requires_grad_(False)
 
 
-def with_preset(model: Any) -> Any:
-    """A model section with its preset expanded; other settings of the section override the preset's."""
-    if not isinstance(model, dict) or "preset" not in model:
-        return model
-    name = model["preset"]
-    if not isinstance(name, str) or name not in PRESETS:
-        raise ConfigError(f'model.preset: there is no "{name}"; there are {", ".join(PRESETS)}')
-    shape, rest = config.plain(PRESETS[name].config), {key: value for key, value in model.items() if key != "preset"}
-    if rest.get("kind", shape["kind"]) != shape["kind"]:
-        raise ConfigError(
-            f'model.preset = "{name}" is a {shape["kind"]}, and model.kind says {rest["kind"]}; leave one of them out'
-        )
-    return {**shape, **rest}
-
-
 def check_max_positions(model: ModelConfig, tokens: int) -> None:
     """Refuse a filter that lets through longer texts than the model has learned positions for."""
     most = model.position_limit
@@ -337,25 +339,6 @@ def check_max_positions(model: ModelConfig, tokens: int) -> None:
             f"model.max_positions = {most} has learned positions for fewer; use filter.max_tokens = {most - 1} or a "
             "larger model.max_positions"
         )
-
-
-def expand_paths(value: Any) -> Any:
-    """Expand ~ and $VARIABLES in all strings of a table."""
-    if isinstance(value, dict):
-        return {key: expand_paths(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [expand_paths(item) for item in value]
-    return os.path.expanduser(os.path.expandvars(value)) if isinstance(value, str) else value  # noqa: PTH111
-
-
-def without_budget(table: config.Table, settings: Sequence[str]) -> config.Table:
-    """Drop the file's training budget (steps, epochs or minutes) if `settings` give another."""
-    names = {"steps", "epochs", "minutes"}
-    asked = {setting.partition("=")[0].strip() for setting in settings}
-    train = table.get("train")
-    if isinstance(train, dict) and asked & {f"train.{name}" for name in names}:
-        return {**table, "train": {key: value for key, value in train.items() if key not in names}}
-    return table
 
 
 def read_counts(run: Path) -> dict[str, dict[str, int]]:

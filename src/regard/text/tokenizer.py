@@ -44,6 +44,8 @@ class TokenizerConfig:
     """convert the text to lower case"""
     dropout: float = 0.0
     """BPE-dropout: share of merges skipped at random during training (bpe and byte-bpe)"""
+    tokenizer: Path | None = None
+    """take the tokenizer of this run, or of this tokenizer.json, instead of training one"""
     max_pretoken: int = 64
     """most characters of a pre-token, which is cut into tokens on its own"""
 

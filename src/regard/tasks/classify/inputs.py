@@ -20,6 +20,7 @@ from regard.sequence import Tokens
 from regard.spaces import FactorizedWords, Space, Values, Words
 from regard.tasks.base import check_lines
 from regard.text import Tokenizer
+from regard.text.token_rows import TokenStrings, tokenizer_strings
 
 COLUMN = "text"
 """Shard column of the encoded inputs."""
@@ -128,6 +129,10 @@ class TextInput(InputEncoder):
     def space(self) -> Words:
         size = self.tokenizer.size
         return Words(size) if self.vectors is None else FactorizedWords(size, table=self.vectors.width)
+
+    def token_strings(self) -> TokenStrings:
+        """The vocabulary in the form in which vocabularies are compared."""
+        return tokenizer_strings(self.tokenizer)
 
     def column(self) -> ColumnKind:
         return self.tokenizer.size

@@ -24,6 +24,7 @@ from regard.tasks.classify.inputs import COLUMN, VECTORS, InputEncoder, TableInp
 from regard.tasks.classify.labels import LABELS, Labels
 from regard.tasks.classify.loader import TEXT
 from regard.tasks.classify.sources import LabeledReviews, LabeledRows, LabeledTable, LabeledTexts
+from regard.tasks.init_recipe import load_pretrained_tokenizer
 from regard.text import Tokenizer, TokenizerConfig
 from regard.text.tokenizer import TRAIN_CHARACTERS
 from regard.text.word_vectors import PretrainedVectorsConfig, first_words, read_vectors
@@ -83,11 +84,8 @@ class LabeledTextPreparation:
         labels = Labels.count(counter, self.data.file("train"))
         if not characters:
             raise DataError(f"{self.data.file('train')}: every text is empty; is data.text the right column?")
-        stride = max(1, -(-characters // TRAIN_CHARACTERS))
         progress("tokenizer", 0, total=0)
-        texts = (example.text for example in islice(self.examples("train"), 0, None, stride))
-        vocab_size = self.text.vocab_size + self.vectors.words
-        tokenizer = Tokenizer.train(chain(texts, self._vector_words()), replace(self.text, vocab_size=vocab_size))
+        tokenizer = self._tokenizer(characters)
         encoder, counts = TextInput(tokenizer, self.task.max_length, self.task.keep), {}
         for split, total in (("train", examples), ("valid", 0)):
             counts[split] = self._write(split, folder / split, encoder, labels, progress, total)
@@ -95,6 +93,15 @@ class LabeledTextPreparation:
         tokenizer.save(folder / "tokenizer.json")
         self._write_vectors(folder, tokenizer, progress)
         return counts
+
+    def _tokenizer(self, characters: int) -> Tokenizer:
+        """The tokenizer that text.tokenizer names, or one that is trained on the training texts."""
+        if self.text.tokenizer is not None:
+            return load_pretrained_tokenizer(self.text.tokenizer, "source")
+        stride = max(1, -(-characters // TRAIN_CHARACTERS))
+        texts = (example.text for example in islice(self.examples("train"), 0, None, stride))
+        vocab_size = self.text.vocab_size + self.vectors.words
+        return Tokenizer.train(chain(texts, self._vector_words()), replace(self.text, vocab_size=vocab_size))
 
     def examples(self, split: str) -> Iterator[LabeledExample]:
         """The examples of a split; without a valid split, a share of train is held out by a hash of the text."""

@@ -34,6 +34,7 @@ from regard.tasks.classify.predict import ClassifierPredictor, ClassProbs, Predi
 from regard.tasks.classify.prepare import LabeledTablePreparation, LabeledTextPreparation
 from regard.tasks.classify.sources import DataConfig, LabeledTable
 from regard.text import TokenizerConfig
+from regard.text.token_rows import TokenStrings
 from regard.text.word_vectors import PretrainedVectorsConfig, WordVectors
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
@@ -76,6 +77,8 @@ class ClassifyRecipe(Recipe):
         if self.vectors.path and not (is_text and self.text.kind == "word"):
             what = f'text.kind = "{self.text.kind}" splits them' if is_text else "a table has none"
             raise ConfigError(f'vectors.path: the file holds whole words, and {what}; use text.kind = "word"')
+        if self.vectors.path and (self.init or self.text.tokenizer):
+            raise ConfigError("vectors.path and model.init both give the embedding its first weights; leave one out")
         if self.text.dropout:
             raise ConfigError(
                 f"text.dropout = {self.text.dropout}: texts are tokenized once, in preparation; set it to 0"
@@ -98,6 +101,11 @@ class ClassifyRecipe(Recipe):
         encoder = self.model.build_encoder(input_encoder.space())
         pool = make_pooling(self.task.pool, encoder, self.task.dropout)
         return Classifier(encoder, pool, self.space(labels), encoder.width)
+
+    def vocabularies(self, run: Path) -> Mapping[str, TokenStrings]:
+        encoder, labels = self.preparation().load_encoder(run), TokenStrings(Labels.load(run).names)
+        found = {"readout.weight": labels, "readout.bias": labels}
+        return found | ({"encoder.embed.weight": encoder.token_strings()} if isinstance(encoder, TextInput) else {})
 
     def space(self, labels: Labels) -> WeightedClasses:
         """Output space: one of the labels."""

@@ -23,6 +23,7 @@ from regard.tasks.generate.predict import Generator, NumberGenerator, TextGenera
 from regard.tasks.generate.prepare import COLUMN, NumberPreparation, TextPreparation, encode_split
 from regard.tasks.generate.sources import NumberFiles
 from regard.text import Tokenizer, TokenizerConfig
+from regard.text.token_rows import TokenStrings, tokenizer_strings
 from regard.text.tokenizer import EOS, UNK
 
 PROMPT_LENGTH = 16
@@ -90,6 +91,10 @@ class Modality(ABC):
     def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
         """For each recorded side, the function from token id to token."""
 
+    def vocabulary(self) -> TokenStrings | None:
+        """The tokens in the form in which vocabularies are compared; None: there are none."""
+        return None
+
     def unknown_token_notes(self, name: str, counts: Mapping[str, int], sequence: np.ndarray) -> Sequence[str]:
         """Notes on tokens that the model does not know; raises if it knows none."""
         return ()
@@ -123,6 +128,9 @@ class TextModality(Modality):
     @property
     def size_label(self) -> str:
         return f"{self.tokenizer.size:,}"
+
+    def vocabulary(self) -> TokenStrings:
+        return tokenizer_strings(self.tokenizer)
 
     def space(self, label_smoothing: float = 0.0) -> Words:
         return Words(self.tokenizer.size, label_smoothing)

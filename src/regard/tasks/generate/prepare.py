@@ -22,6 +22,7 @@ from regard.data.texts import Piece, TextSource
 from regard.errors import DataError
 from regard.progress import Progress
 from regard.tasks.generate.sources import NumberFiles
+from regard.tasks.init_recipe import load_pretrained_tokenizer
 from regard.text import Tokenizer, TokenizerConfig
 from regard.text.tokenizer import TRAIN_CHARACTERS
 
@@ -45,10 +46,8 @@ class TextPreparation:
     def run(self, folder: Path, progress: Progress) -> Mapping[str, Mapping[str, int]]:
         """Write tokenizer.json, and the ids of train and valid; returns characters and tokens of each."""
         characters = sum(len(piece) for piece in self.data.pieces("train") if piece is not None)
-        stride = max(1, -(-characters // TRAIN_CHARACTERS))
         progress("tokenizer", 0, total=0)
-        chunks = (chunk.text for chunk in chunk_text(self.data.pieces("train")))
-        tokenizer = Tokenizer.train(islice(chunks, 0, None, stride), self.text)
+        tokenizer = self._tokenizer(characters)
         counts = {}
         for split, total in (("train", characters), ("valid", 0)):
             counts[split] = Counter({"texts": 0, "characters": 0, "tokens": 0, "unknown": 0})
@@ -58,6 +57,14 @@ class TextPreparation:
                     progress(f"encoding {split}", counts[split]["characters"], total=total)
         tokenizer.save(folder / "tokenizer.json")
         return counts
+
+    def _tokenizer(self, characters: int) -> Tokenizer:
+        """The tokenizer that text.tokenizer names, or one that is trained on the training text."""
+        if self.text.tokenizer is not None:
+            return load_pretrained_tokenizer(self.text.tokenizer, "target")
+        stride = max(1, -(-characters // TRAIN_CHARACTERS))
+        chunks = (chunk.text for chunk in chunk_text(self.data.pieces("train")))
+        return Tokenizer.train(islice(chunks, 0, None, stride), self.text)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from regard.tasks.generate.predict import Generator
 from regard.tasks.generate.prepare import NumberPreparation, TextPreparation
 from regard.tasks.generate.sources import GenerateData, NumberFiles
 from regard.text import TokenizerConfig
+from regard.text.token_rows import TokenStrings
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
 from regard.train.trainer import validation_loss
@@ -101,6 +102,10 @@ class GenerateRecipe(Recipe):
         torch.manual_seed(self.seed)
         space = modality.space(self.train.label_smoothing)
         return self.model.build(space, space)
+
+    def vocabularies(self, run: Path) -> Mapping[str, TokenStrings]:
+        tokens = self.modality(run).vocabulary()
+        return {} if tokens is None else {"decoder.embed.weight": tokens, "decoder.readout.weight": tokens}
 
     def loader(self, run: Path, group: ProcessGroup = ProcessGroup()) -> StreamLoader:  # noqa: B008
         """The loader of the prepared data."""

@@ -35,6 +35,7 @@ from regard.tasks.label.restore import RestoreText
 from regard.tasks.label.sources import ConllFiles, EvalSource, TaggedSentence, TaggedTsv
 from regard.tasks.label.targets import CRFTask, TagTarget, TargetKind, load_target
 from regard.tasks.label.vocab import WordTypes, WordVocab
+from regard.text.token_rows import TokenStrings
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
 from regard.train.schedule import CosineDecay
@@ -93,6 +94,15 @@ class LabelRecipe(Recipe):
         if isinstance(target, TagTarget) and self.task.crf == "linear":
             return CRFTagger(encoder, target.space(), encoder.width)
         return Tagger(encoder, target.space(), encoder.width)
+
+    def vocabularies(self, run: Path) -> Mapping[str, TokenStrings]:
+        found = self.load_artifacts(run)
+        words, chars = found.vocab.token_strings()
+        rows = {"encoder.embed.weight": words, "encoder.embed.words.weight": words}
+        rows["encoder.embed.chars.embed.weight"] = chars
+        if isinstance(found.target, TagTarget):
+            rows |= dict.fromkeys(("readout.weight", "readout.bias"), TokenStrings(found.target.names))
+        return rows
 
     def loader(self, run: Path, group: ProcessGroup = ProcessGroup()) -> LabelLoader:  # noqa: B008
         """The loader of the prepared data."""

@@ -17,6 +17,7 @@ import torch
 from regard.errors import ModelError
 from regard.files import write_text_atomically
 from regard.sequence import PAD, UNK, Tokens
+from regard.text.token_rows import TokenStrings
 
 FILE = "vocab.json"
 FIRST = 2
@@ -85,6 +86,11 @@ class WordVocab:
     @cached_property
     def _chars(self) -> dict[str, int]:
         return {char: i for i, char in enumerate(self.chars, FIRST)}
+
+    def token_strings(self) -> tuple[TokenStrings, TokenStrings]:
+        """Words and characters in the form in which vocabularies are compared."""
+        special = ("<PAD>", "<UNK>")
+        return TokenStrings([*special, *(f" {word}" for word in self.words)]), TokenStrings([*special, *self.chars])
 
     def save(self, path: Path) -> None:
         """Write a JSON file."""

@@ -15,8 +15,9 @@ import numpy as np
 from regard.config import plain
 from regard.data import ColumnKind, ShardWriter
 from regard.data.splits import is_held_out, overlap
-from regard.errors import DataError
+from regard.errors import ConfigError, DataError
 from regard.progress import Progress, no_progress
+from regard.tasks.init_recipe import load_pretrained_tokenizer
 from regard.tasks.translate.config import TranslateConfig
 from regard.tasks.translate.filters import FilterConfig, drop_known_targets, encode_pairs, filter_pairs
 from regard.tasks.translate.sources import VALID_SHARE, FilePairs, Pair, PairSource
@@ -140,6 +141,8 @@ class TranslatePreparation:
 
     def train_tokenizers(self, characters: int, progress: Progress = no_progress) -> Vocabularies:
         """Tokenizers trained on the training pairs: all of them, or evenly spaced ones if there are very many."""
+        if self.text.tokenizer is not None:
+            return self.pretrained_tokenizers(self.text.tokenizer)
         stride = max(1, -(-characters // TRAIN_CHARACTERS))
         progress("tokenizer", 0, total=0)
 
@@ -152,6 +155,16 @@ class TranslatePreparation:
             both = Tokenizer.train(lines(0, 1), self.text)
             return Vocabularies(both, both)
         return Vocabularies(Tokenizer.train(lines(0), self.text), Tokenizer.train(lines(1), self.text))
+
+    def pretrained_tokenizers(self, path: Path) -> Vocabularies:
+        """The tokenizers of a run; as many vocabularies as the task wants."""
+        found = Vocabularies(load_pretrained_tokenizer(path, "source"), load_pretrained_tokenizer(path, "target"))
+        if self.task.share_vocab and not found.is_shared:
+            raise ConfigError(
+                f"task.share_vocab = true needs one vocabulary, and {path} has two; set it to false (model.tie = "
+                '"target" for a transformer), or train a tokenizer by a [text] section of its own'
+            )
+        return found
 
     def _write(
         self, split: str, vocabularies: Vocabularies, folder: Path, progress: Callable[[str, int], None]

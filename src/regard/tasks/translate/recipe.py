@@ -42,6 +42,7 @@ from regard.tasks.translate.predict import Translation, Translator
 from regard.tasks.translate.prepare import TranslatePreparation, Vocabularies
 from regard.tasks.translate.sources import PairFiles, PairJsonl, PairTsv, TranslateData, read_pairs
 from regard.text import TokenizerConfig
+from regard.text.token_rows import TokenStrings, tokenizer_strings
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
 from regard.train.trainer import validation_loss
@@ -94,6 +95,11 @@ class TranslateRecipe(Recipe):
         """Input and output space of the model."""
         smoothing = self.train.label_smoothing
         return Words(vocabularies.source.size, smoothing), Words(vocabularies.target.size, smoothing)
+
+    def vocabularies(self, run: Path) -> Mapping[str, TokenStrings]:
+        both = Vocabularies.load(run)
+        source, target = tokenizer_strings(both.source), tokenizer_strings(both.target)
+        return {"encoder.embed.weight": source, "decoder.embed.weight": target, "decoder.readout.weight": target}
 
     def loader(self, run: Path, group: ProcessGroup = ProcessGroup()) -> PairLoader:  # noqa: B008
         """The loader of the prepared data."""

@@ -33,6 +33,7 @@ from regard.tasks.vectors.sources import ReviewTexts, VectorsData
 from regard.tasks.vectors.word2vec import METHODS, NegativeSampling
 from regard.tasks.vectors.word_table import Neighbor, WordMap, WordTable
 from regard.text import Tokenizer, TokenizerConfig
+from regard.text.token_rows import TokenStrings, tokenizer_strings
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
 from regard.train.optim import Adam
@@ -95,6 +96,10 @@ class VectorsRecipe(Recipe):
         """The model with its initial weights, which depend on the seed."""
         torch.manual_seed(self.seed)
         return self.model.build(Words(size))
+
+    def vocabularies(self, run: Path) -> Mapping[str, TokenStrings]:
+        words = tokenizer_strings(Tokenizer.load(run / "tokenizer.json"))
+        return {"embed.weight": words, "readout.weight": words}
 
     def training_task(self, size: int) -> NegativeSampling:
         """Skip-gram or CBOW, for a vocabulary of `size`."""

@@ -1,0 +1,99 @@
+"""Recipes that start from a model (model.init): its shape and its tokenizer, where the recipe has none of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from regard import config
+from regard.errors import InputError, ModelError
+from regard.files import file_sha256
+from regard.text import Tokenizer
+from regard.train.checkpoint_store import run_folder
+
+
+@dataclass(frozen=True)
+class InitFields:
+    """What a recipe of any task says about the model that it starts from."""
+
+    init: Path | None = field(default=None, kw_only=True, metadata={"table": "model"})
+    """fine-tuning: a run or a checkpoint whose weights training starts from; its shape is taken too unless model.kind
+    is given, and its tokenizer unless there is a [text] section"""
+
+
+def with_source_sections(table: config.Table, has_text: bool, started: Path | None = None) -> config.Table:
+    """A recipe with the sections that it takes from the run of model.init.
+
+    `started` is the run that is trained: once it has been started, the source is not needed any more.
+    """
+    model = table.get("model")
+    init = model.get("init") if isinstance(model, dict) else None
+    if not isinstance(model, dict) or not isinstance(init, str):
+        return table
+    takes_model = not {"kind", "preset"} & model.keys()
+    takes_text = has_text and "text" not in table
+    if not (takes_model or takes_text):
+        return table
+    found = _started_sections(init, started) or _source_sections(init)
+    taken = dict(table)
+    if takes_model:
+        taken["model"] = {**found["model"], **model}
+    if takes_text and "text" in found:
+        taken["text"] = found["text"]
+    return taken
+
+
+def _source_sections(init: str) -> config.Table:
+    """[model] and [text] of the source; text.tokenizer names it, and BPE-dropout is not taken over."""
+    run = run_folder(init)
+    file = run / "recipe.toml"
+    if not file.is_file():
+        why = "it has no recipe.toml" if run.is_dir() else "there is no such directory"
+        raise ModelError(f"model.init: {init} is not a run: {why}")
+    source = config.read(file)
+    sections = {"model": {key: value for key, value in _section(source, "model", init).items() if key != "init"}}
+    if tokenizer_files(run):
+        text = {key: value for key, value in _section(source, "text", init).items() if key != "dropout"}
+        sections["text"] = {**text, "tokenizer": init}
+    return sections
+
+
+def _section(source: config.Table, name: str, init: str) -> config.Table:
+    found = source.get(name)
+    if not isinstance(found, dict):
+        raise ModelError(f"model.init: {init}/recipe.toml has no [{name}] section; is it a run of regard?")
+    return found
+
+
+def _started_sections(init: str, started: Path | None) -> config.Table | None:
+    """[model] and [text] of a run that was started from the same model before, else None."""
+    if started is None or not (started / "recipe.toml").is_file():
+        return None
+    own = config.read(started / "recipe.toml")
+    model = own.get("model")
+    if not isinstance(model, dict) or model.get("init") != Path(init).as_posix():
+        return None
+    sections = {"model": {key: value for key, value in model.items() if key != "init"}}
+    return sections | ({"text": own["text"]} if "text" in own else {})
+
+
+def tokenizer_files(path: Path) -> dict[str, Path]:
+    """The tokenizer files of a run by name, or a tokenizer.json itself; none if there is none."""
+    if path.is_file():
+        return {path.name: path}
+    return {file.name: file for file in sorted(run_folder(path).glob("tokenizer*.json"))}
+
+
+def tokenizer_digests(path: Path) -> dict[str, str]:
+    """SHA-256 of the tokenizer files of a run: prepared data depends on them."""
+    return {name: file_sha256(file) for name, file in tokenizer_files(path).items()}
+
+
+def load_pretrained_tokenizer(path: Path, side: Literal["source", "target"]) -> Tokenizer:
+    """The tokenizer that text.tokenizer names; `side` chooses one where a run has two vocabularies."""
+    files = tokenizer_files(path)
+    if not files:
+        there = "there is no tokenizer" if path.exists() else "there is no such file or directory"
+        raise InputError(f"text.tokenizer = {path}: {there}; name a run with a tokenizer*.json, or such a file")
+    return Tokenizer.load(files.get(f"tokenizer.{side}.json", next(iter(files.values()))))

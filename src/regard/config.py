@@ -229,8 +229,9 @@ def _parse_dataclass(cls: Any, value: Any, where: str) -> Any:
     ]
     if missing:
         raise ConfigError(f"{' and '.join(missing)} must be given")
-    defaults = {f.name: f.default for f in dataclasses.fields(cls)}
-    parts = {k: _parse(hints[k], _complete(defaults[k], item), f"{dot}{k}") for k, item in value.items()}
+    fields = {f.name: f for f in dataclasses.fields(cls)}
+    places = {name: ".".join(filter(None, [where, f.metadata.get("table"), name])) for name, f in fields.items()}
+    parts = {k: _parse(hints[k], _complete(fields[k].default, item), places[k]) for k, item in value.items()}
     try:
         return cls(**parts)
     except ConfigError as error:

@@ -278,7 +278,7 @@ def test_members_of_a_comparison_start_from_models_with_one_tokenizer_for_all(ru
     assert InitReport.load(tmp_path / "family/a") and not InitReport.load(tmp_path / "family/b")
     wider = Comparison.read(None, [*settings, "family.a.width=32"])
     assert "model.width is 32 here and 16 in" in refusal(ConfigError, lambda: train_family(wider, tmp_path / "wider"))
-    assert not (tmp_path / "wider").exists()
+    assert not (tmp_path / "wider/prepared").exists() and not (tmp_path / "wider/b").exists()
 
 
 def test_a_loaded_model_is_frozen_unless_it_is_to_be_trained(runs: Path) -> None:
@@ -390,3 +390,51 @@ def test_a_tokenizer_that_is_not_there_and_two_starts_of_one_embedding_are_refus
     ]
     message = "vectors.path and model.init both give the embedding its first weights; leave one out"
     check_refused(ConfigError, message, lambda: Recipe.read(None, both))
+
+
+def test_init_is_a_setting_of_every_task_that_is_explained_and_in_the_schema_and_in_new_recipes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert invoke(["config", "explain", "model.init"]) == 0
+    assert capsys.readouterr().out.startswith("model.init: fine-tuning: a run or a checkpoint whose weights training")
+    for recipe_class in Recipe.classes():
+        task = recipe_class.kind()
+        capsys.readouterr()
+        assert invoke(["config", "schema", "--task", task]) == 0
+        model = json.loads(capsys.readouterr().out)["properties"]["model"]
+        assert all(option["properties"]["init"]["type"] == "string" for option in model.get("anyOf", [model]))
+        assert invoke(["new", task, "--task", task]) == 0
+        text = Path(f"{task}.toml").read_text(encoding="utf-8")
+        section = text.partition("[model]")[2].partition("\n[")[0]
+        assert "# init =" in section and "# freeze = []" in text and "# rates = {}" in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "message"),
+    [
+        (["--from", "nowhere"], 3, "model.init: nowhere is not a run: there is no such directory"),
+        (["model.init=5"], 2, "model.init: expected a path, got 5"),
+        (["--from", "{runs}/base", "model.layers=2"], 2, "model.layers is 2 here and 1 in {runs}/base; "),
+        (["--from", "{runs}/series"], 3, "model.init: {runs}/series was trained to forecast "),
+        (["train.freeze=['nothing.*']"], 2, 'train.freeze: "nothing.*" matches no parameter of the model, which has '),
+        (["train.rates={'nothing.*'=2}"], 2, 'train.rates: "nothing.*" matches no parameter of the model, which has '),
+        (["train.rates={'encoder.*'='fast'}"], 2, "train.rates.\"encoder.*\": expected a number, got 'fast'"),
+        (["train.freeze=['*']"], 2, 'train.freeze = ["*"] matches every parameter, so nothing is trained'),
+    ],
+)
+def test_bad_input_has_a_message_and_an_exit_code(
+    settings: list[str],
+    code: int,
+    message: str,
+    runs: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(config.dump(Recipe.read(None, BASE)), encoding="utf-8")
+    given = [setting.replace("{runs}", str(runs)) for setting in settings]
+    assert invoke(["train", "mine.toml", *given, "-q"]) == code
+    assert message.replace("{runs}", str(runs)) in capsys.readouterr().err
+    assert not Path("runs/mine/checkpoints").exists()

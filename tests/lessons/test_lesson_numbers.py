@@ -57,6 +57,21 @@ def test_king_minus_man_plus_woman_is_queen_exactly_on_paper_and_nearly_in_binar
     assert lesson.value("nearest").data == "queen"
 
 
+def test_the_digits_that_differ_between_paper_and_binary_are_printed(compute_lesson):
+    lesson = compute_lesson("embedding")
+    exact, computed, off = (lesson.value(name).data for name in ("exact", "sum", "off"))
+    assert off == [found - expected for found, expected in zip(computed, exact)] and 0 < max(map(abs, off)) < 1e-15
+    output = lesson_text(lesson, 100, step=6)
+    assert "the last digits are off" in output and "e-16" in output
+
+
+def test_digits_that_are_equal_are_called_equal(compute_lesson):
+    halves = {name: [0.5, 0.25, 1.0, 2.0] for name in ("king", "man", "woman")}
+    lesson = compute_lesson("embedding", **halves)
+    assert lesson.value("off").data == [0.0] * 4
+    assert "the same numbers to the last digit" in " ".join(lesson_text(lesson, 1000, step=6).split())
+
+
 def test_slaughter_is_nine_bytes_and_am_is_one_hot(compute_lesson):
     lesson = compute_lesson("embedding")
     assert " ".join(lesson.value("bytes").data) == "73 6C 61 75 67 68 74 65 72"
@@ -236,6 +251,15 @@ def test_positions_are_those_of_the_paper_and_make_attention_depend_on_order(com
     assert min(lesson.value("apart_added").data, lesson.value("apart_beside").data) > 0.1
 
 
+@pytest.mark.parametrize("digits", [1, 3, 4])
+def test_the_binary_counter_counts_as_far_as_its_digits_and_no_two_rows_are_equal(compute_lesson, digits):
+    lesson = compute_lesson("positions", digits=digits)
+    rows = lesson.value("bits").data
+    assert [int("".join(row), 2) for row in rows] == list(range(2**digits))
+    assert len(lesson.value("waves").data) == len(rows)
+    assert f"{digits} of them count from 0 to {2**digits - 1}." in " ".join(lesson_text(lesson, 1000).split())
+
+
 def test_noams_peaks_and_one_step_on_the_way_up(compute_lesson):
     lesson = compute_lesson("noam")
     assert lesson.value("peak").data == pytest.approx(6.99e-4, abs=5e-7)
@@ -265,6 +289,15 @@ def test_training_reduces_the_loss_until_the_sentence_is_learned(compute_lesson)
     assert lesson.value("predicted").data == ["i", "am", "a", "student", "<eos>"]
     for name in ("before", "after"):
         assert np.array(lesson.value(name).data).sum(1) == pytest.approx(1)
+
+
+def test_chance_is_that_of_all_outputs_and_the_column_of_others_is_explained(compute_lesson):
+    lesson = compute_lesson("training", rate=0.0, steps=1)
+    text = " ".join(lesson_text(lesson, 1000).split())
+    assert "a uniform prediction over 9 outputs has log 9 = 2.20." in text
+    assert 'the 6 words and <PAD>, <UNK>, <SOS>, whose sum is the column "others"' in text
+    fewer = compute_lesson("training", vocabulary=["a", "am", "i", "student", "<eos>"], steps=1)
+    assert "over 8 outputs has log 8 = 2.08." in " ".join(lesson_text(fewer, 1000).split())
 
 
 def test_the_largest_learning_rate_gives_finite_losses(compute_lesson):

@@ -96,14 +96,22 @@ def _analogy(page: LessonBuilder) -> None:
     king, man, woman, queen = page.tensors(" ".join(PEOPLE))
     decimals = [[Decimal(repr(number)) for number in page.data(name)] for name in PEOPLE[:3]]
     exact = [float(k - m + w) for k, m, w in zip(*decimals)]
+    computed = (king - man + woman).tolist()
+    off = [found - expected for found, expected in zip(computed, exact)]
+    last_digits = (
+        "where the last digits are off, too little for the digits shown: the difference is printed below"
+        if any(off)
+        else "which here gives the same numbers to the last digit"
+    )
     page.step(
         "Word analogies",
         "From king, man is subtracted and woman is added. In exact decimals, as on paper; and in binary floating "
-        "point, where the last digits are off.",
+        f"point, {last_digits}.",
         r"\text{king} - \text{man} + \text{woman}",
         "king man woman",
         value("exact", exact, "component", r"\text{on paper}"),
-        value("sum", king - man + woman, "component", r"\text{computed}"),
+        value("sum", computed, "component", r"\text{computed}"),
+        value("off", off, "component", r"\text{computed} - \text{on paper}"),
     )
     cosines = F.cosine_similarity((king - man + woman)[None], torch.stack([king, man, woman, queen]), dim=1)
     page.step(

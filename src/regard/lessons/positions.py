@@ -12,8 +12,8 @@ from regard.lessons.engine.builder import Input, LessonBuilder, value
 from regard.lessons.engine.layers import max_difference, trace_attention
 from regard.nn.positions import Sinusoids
 
-COUNTED = 16
-"""positions of the counter"""
+TEN_DIGITS = 4
+"""binary digits of ten: a shorter counter does not reach it"""
 SINUSOIDS = r"P_{t,2i} = \sin(\frac{t}{10000^{2i/d}}) \quad P_{t,2i+1} = \cos(\frac{t}{10000^{2i/d}})"
 
 INPUTS = (
@@ -55,7 +55,8 @@ def compute(page: LessonBuilder) -> None:
         page.compare("the formula at position 1, and the package's positions", formula, P[1, :4])
     page.expect("the first position", [0.0, 1.0, 0.0, 1.0], "first")
     page.expect("the picture: positions and width", [60, 32], "size", 0)
-    page.expect("ten in binary", ["1", "0", "1", "0"], "ten")
+    if page.data("digits") >= TEN_DIGITS:
+        page.expect("ten in binary", ["1", "0", "1", "0"], "ten")
 
 
 def sinusoids(places: int, width: int) -> Tensor:
@@ -132,17 +133,18 @@ def _concatenate_positions(page: LessonBuilder, X: Tensor, P: Tensor, order: lis
 
 
 def _counter(page: LessonBuilder, digits: int) -> None:
-    labels = {"place": [str(i) for i in range(COUNTED)]}
-    bits = [list(f"{i % 2**digits:0{digits}b}") for i in range(COUNTED)]
-    waves = sinusoids(COUNTED, 2 * digits)
+    count = 2**digits  # all that the digits can count: further rows would repeat the first
+    labels = {"place": [str(i) for i in range(count)]}
+    bits = [list(f"{i:0{digits}b}") for i in range(count)]
+    waves = sinusoids(count, 2 * digits)
     page.step(
         "A binary counter",
         "The last digit changes at every position, the one before it at every second, and so on: every position has "
-        "its own pattern, with few digits.",
+        f"its own pattern, with few digits. {digits} of them count from 0 to {count - 1}.",
         r"\text{digit}_i \text{ changes every } 2^i \text{ places}",
         "digits",
         value("bits", bits, "place digit", r"\text{digits}", labels),
-        value("ten", bits[10], "digit", r"\text{ten}"),
+        *([value("ten", bits[10], "digit", r"\text{ten}")] if digits >= TEN_DIGITS else []),
     )
     lengths = [2 * math.pi * 10_000 ** (2 * i / (2 * digits)) for i in range(digits)]
     page.step(

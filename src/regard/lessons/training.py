@@ -103,10 +103,14 @@ def _probs(logits: Tensor, ids: list[int]) -> Tensor:
 
 def _show(page: LessonBuilder, history: LossHistory, words: list[str], targets: list[str]) -> None:
     labels, first, last = {"step": targets, "word": [*words, REST]}, history.losses[0], history.losses[-1]
+    others = [name for number, name in SPECIAL.items() if number != EOS]
+    outputs = len(words) + len(others)
     page.step(
         "Before training",
-        "Predicted probabilities of a Transformer with random weights: each row sums to 1. The loss is the mean "
-        "negative log-likelihood of the target words; a uniform prediction over 6 words has log 6 = 1.79.",
+        f"Predicted probabilities of a Transformer with random weights: each row sums to 1. It has {outputs} outputs: "
+        f'the {len(words)} words and {", ".join(others)}, whose sum is the column "{REST}". The loss is the mean '
+        f"negative log-likelihood of the target words; a uniform prediction over {outputs} outputs has log {outputs} = "
+        f"{math.log(outputs):.2f}.",
         LOSS,
         "targets source vocabulary seed",
         value("before", history.before, "step word", "p", labels, "weights"),
@@ -124,7 +128,8 @@ def _show(page: LessonBuilder, history: LossHistory, words: list[str], targets: 
     best = history.after[:, : len(words)].argmax(1).tolist()
     page.step(
         "After training",
-        "Nearly all probability of each row is where the target has its 1.",
+        "Nearly all probability of each row is where the target has its 1. The tokens in the column "
+        f'"{REST}" are never a target, so they lose theirs.',
         LOSS,
         "losses targets source vocabulary steps rate seed",
         value("after", history.after, "step word", "p", labels, "weights"),

@@ -14,6 +14,7 @@ LEVELS = [
         "files",
         "run_lock",
         "progress",
+        "plurals",
         "program",
         "interrupts",
         "distributed",

@@ -90,11 +90,9 @@ def test_a_scalar_linear_rnn_decays_by_its_own_weight():
     view = gradients_through_time(
         model, zoo.empty_source(1), Tokens(values, torch.tensor([12]), ragged=False), Values(1)
     )
-    rows = view.norms / np.diag(view.norms)[:, None]  # each loss has a slope of its own
-    np.testing.assert_allclose(
-        GradientDecay.from_norms("w", rows, view.distances).norms, [0.6**d for d in range(11)], rtol=1e-10
-    )
-    assert GradientDecay.from_norms("w", rows, view.distances).rate == pytest.approx(0.6)
+    decay = view.decay()  # although each loss has a slope of its own
+    np.testing.assert_allclose(decay.norms, [0.6**d for d in range(11)], rtol=1e-10)
+    assert decay.rate == pytest.approx(0.6)
 
 
 def by_hand(cell, model, ids):
@@ -268,18 +266,41 @@ def test_labels_are_target_and_input_tokens():
     assert plain.rows == plain.columns == ["1", "2", "3", "4", "5", "6"]
 
 
-def test_the_decay_is_the_mean_log_of_the_pairs_of_a_distance():
+def test_the_decay_is_the_mean_log_of_the_pairs_of_a_distance_relative_to_each_loss():
     norms = np.array([[8.0, 0.0, 0.0], [1.0, 2.0, 0.0], [0.0, 4.0, 4.0]])
     decay = GradientsView("h", norms, list("abc"), list("xyz")).decay("tiny")
-    assert decay.label == "tiny" and decay.distances == (0, 1) and decay.counts == (3, 2)
-    assert decay.norms == pytest.approx((4.0, 2.0)) and decay.logs == pytest.approx((math.log(4), math.log(2)))
+    assert decay.label == "tiny" and decay.distances == (0, 1) and decay.counts == (3, 2) and decay.relative
+    assert decay.norms == pytest.approx((1.0, 0.5**0.5)) and decay.logs == pytest.approx((0.0, math.log(0.5) / 2))
+
+
+def test_losses_of_very_different_size_do_not_change_the_decay():
+    sizes = np.array([100.0, 10.0, 1.0, 0.1, 0.01])[:, None]
+    distances = np.arange(5)[:, None] - np.arange(5)[None]
+    norms = np.where(distances >= 0, sizes * 0.94 ** distances.astype(float), 0.0)
+    decay = GradientsView("h", norms, list("abcde"), list("vwxyz")).decay("gru")
+    assert decay.rate == pytest.approx(0.94) and decay.norms == pytest.approx([0.94**d for d in range(5)])
+    tail = "each step further back multiplies the gradient by 0.9400; at 4 steps it is 0.7807 x that at 0"
+    assert decay.summary() == f"gru: {tail}"
+
+
+def test_states_of_the_source_have_a_rate_within_losses_and_norms_as_they_are():
+    sizes, read = np.array([1.0, 50.0, 0.02])[:, None], np.arange(4)[None]
+    view = GradientsView("e", sizes * 0.5 ** (3.0 - read), list("abc"), list("wxyz"), side="source")
+    decay = view.decay()
+    assert decay.rate == pytest.approx(0.5) and not decay.relative and decay.norms[0] == pytest.approx(1.0)
+    assert decay.summary().startswith("e: each step further back multiplies the gradient by 0.5000; from 1.000 at 1 to")
+
+
+def test_an_initial_state_has_one_pair_per_loss_and_so_no_rate():
+    view = GradientsView("s", np.array([[4.0], [2.0], [1.0]]), list("abc"), ["start"], side="start")
+    assert view.decay().summary() == "s: from 4.000 at 1 to 1.000 at 3 steps"
 
 
 def test_a_rate_needs_two_distances():
-    assert math.isnan(GradientDecay("a", (0, 1), (1.0, 0.5), (1, 1)).rate)
-    assert GradientDecay("a", (0, 1), (1.0, 0.5), (1, 1)).summary() == "a: from 1.000 at 0 to 0.5000 at 1 steps"
+    two = GradientDecay.from_norms("a", np.array([[1.0, 0.0], [0.5, 1.0]]), np.array([[0, -1], [1, 0]]))
+    assert math.isnan(two.rate) and two.to_dict()["rate"] is None
+    assert two.summary() == "a: at 1 step it is 0.5000 x that at 0"
     assert GradientDecay.from_norms("a", np.zeros((2, 2)), np.zeros((2, 2), int)).summary() == "a: no gradient at all"
-    assert GradientDecay("a", (0, 1), (1.0, 0.5), (1, 1)).to_dict()["rate"] is None
 
 
 def test_norms_are_drawn_in_powers_of_ten():
@@ -290,7 +311,7 @@ def test_norms_are_drawn_in_powers_of_ten():
     labels = [t.text for t in root.iter(f"{SVG}text") if "rg-number" in t.get("class")]
     assert labels == ["1e+0", "0", "1e-5", "1e-1"]
     text = view.text(60, "none")
-    assert "b    1e-5 ▓▓1e-1" in text and text.splitlines()[-1].startswith("h: from 0.3162 at 0")
+    assert "b    1e-5 ▓▓1e-1" in text and text.splitlines()[-1].startswith("h: at 1 step it is 0.0001000 x that at 0")
     json.dumps(view.to_dict(), allow_nan=False)
 
 
@@ -309,7 +330,7 @@ def test_the_common_target_is_in_the_text_and_in_the_chart():
 
 def test_curves_of_several_models_are_one_chart_and_one_table():
     curves = (
-        GradientDecay("rnn", tuple(range(9)), tuple(0.5**d for d in range(9)), (1,) * 9),
+        GradientDecay("rnn", tuple(range(9)), tuple(0.5**d for d in range(9)), (1,) * 9, 0.5, True),
         GradientDecay("lstm", (0, 1), (1.0, 0.9), (1, 1)),
     )
     view = DecayView(curves)
@@ -325,7 +346,7 @@ def test_long_names_are_replaced_by_letters():
     view = DecayView(tuple(GradientDecay(f"runs/a-long-name, {i}", (0, 1), (1.0, 0.5), (2, 1)) for i in range(2)))
     lines = view.text(60, "none").splitlines()
     assert lines[2].split() == ["a", "b"]
-    assert lines[-2:] == [f"{'ab'[i]}  runs/a-long-name, {i}: from 1.000 at 0 to 0.5000 at 1 steps" for i in range(2)]
+    assert lines[-2:] == [f"{'ab'[i]}  runs/a-long-name, {i}: from 1.000 at 0 to 0.5000 at 1 step" for i in range(2)]
 
 
 def test_distances_of_long_texts_are_thinned_out_except_the_last():

@@ -11,6 +11,7 @@ import click
 from regard.cli.console import Console
 from regard.cli.options import PATH
 from regard.errors import ModelError, OutputError
+from regard.plurals import count_noun
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -87,7 +88,7 @@ def newest_checkpoints(run: Path, last: int | None) -> list[Path]:
     if not paths:
         raise ModelError(f"{run} has no finished checkpoint; train it first")
     if last is not None and len(paths) < last:
-        has = f"{len(paths)} checkpoint{'s' if len(paths) > 1 else ''}"
+        has = count_noun(len(paths), "checkpoint")
         remedy = f"train with train.keep_checkpoints={last}, or use --last {len(paths)}"
         raise ModelError(f"{run} has {has}, {last} were asked for; {remedy}")
     return paths

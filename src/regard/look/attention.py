@@ -10,6 +10,7 @@ import numpy as np
 from regard.look import svg
 from regard.look.matrix import Matrix
 from regard.look.view import MatrixView, View
+from regard.plurals import count_noun
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,4 +71,4 @@ class AttentionGrid(View):
         return {"views": [view.to_dict() for view in self.views]}
 
     def __repr__(self) -> str:
-        return f"AttentionGrid({self.views[0].name!r}, {len(self.views)} heads)"
+        return f"AttentionGrid({self.views[0].name!r}, {count_noun(len(self.views), 'head')})"

@@ -184,15 +184,6 @@ class EncoderDecoderConfigBase(ModelConfigBase, ABC):
         return EncoderDecoder(encoder, self.build_decoder(target, encoder))
 
 
-def count_layers(layers: int) -> str:
-    """Number of layers for a model summary.
-
-    >>> count_layers(1), count_layers(2)
-    ('1 layer', '2 layers')
-    """
-    return "1 layer" if layers == 1 else f"{layers} layers"
-
-
 def parameters(model: nn.Module) -> int:
     """Number of trainable parameters; tied ones count once.
 

@@ -16,9 +16,10 @@ from torch import nn
 
 from regard.config import check_at_least, check_share
 from regard.errors import ConfigError
-from regard.models.base import Encoder, ModelConfigBase, ReceptiveField, count_layers
+from regard.models.base import Encoder, ModelConfigBase, ReceptiveField
 from regard.nn.convolution import GatedConvolution, ReluConvolution
 from regard.nn.positions import Sinusoids
+from regard.plurals import count_noun
 from regard.sequence import Memory, Tokens
 from regard.spaces import InputSpace
 from regard.trace import tap
@@ -58,7 +59,7 @@ class ConvolutionConfig(ModelConfigBase):
     @property
     def summary(self) -> str:
         """One-line description of the model."""
-        return f"convolution {count_layers(self.layers)}, kernel {self.kernel}, width {self.width}"
+        return f"convolution {count_noun(self.layers, 'layer')}, kernel {self.kernel}, width {self.width}"
 
     @property
     def receptive_field(self) -> ReceptiveField:

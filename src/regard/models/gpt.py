@@ -14,11 +14,12 @@ from torch import Tensor, nn
 
 from regard.config import check_at_least, check_share
 from regard.errors import ConfigError
-from regard.models.base import Decoder, EmptyEncoder, EncoderDecoder, Layer, ModelConfigBase, State, count_layers
+from regard.models.base import Decoder, EmptyEncoder, EncoderDecoder, Layer, ModelConfigBase, State
 from regard.nn.attention import AttentionMask, KeysValues, SelfAttention
 from regard.nn.feedforward import GELUFeedForward
 from regard.nn.kv_cache import KVCache
 from regard.nn.positions import LearnedPositions
+from regard.plurals import count_noun
 from regard.sequence import Memory, Tokens
 from regard.spaces import Space
 from regard.trace import tap
@@ -55,7 +56,7 @@ class GPTConfig(ModelConfigBase):
     @property
     def summary(self) -> str:
         """One-line description of the model."""
-        return f"gpt {count_layers(self.layers)}, {self.heads} heads, width {self.width}"
+        return f"gpt {count_noun(self.layers, 'layer')}, {count_noun(self.heads, 'head')}, width {self.width}"
 
     @property
     def position_limit(self) -> int | None:

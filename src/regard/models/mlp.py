@@ -12,7 +12,8 @@ from typing import Literal
 from torch import Tensor, nn
 
 from regard.config import check_at_least, check_share
-from regard.models.base import Encoder, Layer, ModelConfigBase, ReceptiveField, count_layers
+from regard.models.base import Encoder, Layer, ModelConfigBase, ReceptiveField
+from regard.plurals import count_noun
 from regard.sequence import Memory, Tokens
 from regard.spaces import InputSpace
 from regard.trace import tap
@@ -43,7 +44,7 @@ class MLPConfig(ModelConfigBase):
     @property
     def summary(self) -> str:
         """One-line description of the model."""
-        return f"mlp {count_layers(self.layers)}, width {self.width}"
+        return f"mlp {count_noun(self.layers, 'layer')}, width {self.width}"
 
     @property
     def receptive_field(self) -> ReceptiveField:

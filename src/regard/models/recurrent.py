@@ -13,8 +13,9 @@ from typing import Literal
 from torch import nn
 
 from regard.errors import ConfigError
-from regard.models.base import Encoder, ModelConfigBase, ReceptiveField, count_layers
+from regard.models.base import Encoder, ModelConfigBase, ReceptiveField
 from regard.nn.recurrent import BidirectionalStack, Cell, Stack, set_forget_bias
+from regard.plurals import count_noun
 from regard.sequence import Memory, Tokens
 from regard.spaces import InputSpace
 from regard.trace import trace_context
@@ -50,7 +51,7 @@ class RecurrentConfig(ModelConfigBase):
     def summary(self) -> str:
         """One-line description of the model."""
         both = ", both directions" if self.bidirectional else ""
-        return f"{self.cell} {count_layers(self.layers)}, width {self.width}{both}"
+        return f"{self.cell} {count_noun(self.layers, 'layer')}, width {self.width}{both}"
 
     @property
     def receptive_field(self) -> ReceptiveField:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from regard.errors import ConfigError
-from regard.models.base import EmptyEncoder, Encoder, EncoderDecoder, ModelConfigBase, count_layers
+from regard.models.base import EmptyEncoder, Encoder, EncoderDecoder, ModelConfigBase
 from regard.models.recurrent import check_recurrent
 from regard.models.seq2seq import RecurrentDecoder
 from regard.nn.recurrent import Cell, set_forget_bias
+from regard.plurals import count_noun
 from regard.sequence import Memory, Padded
 from regard.spaces import Space
 
@@ -53,7 +54,7 @@ class RNNLMConfig(ModelConfigBase):
     @property
     def summary(self) -> str:
         """One-line description of the model."""
-        return f"rnnlm {self.cell} {count_layers(self.layers)}, width {self.width}"
+        return f"rnnlm {self.cell} {count_noun(self.layers, 'layer')}, width {self.width}"
 
     def build(self, source: Space, target: Space) -> EncoderDecoder:
         """The language model, with fresh weights; `source` is the space of the condition."""

@@ -37,6 +37,7 @@ from regard.nn.attention import (
 from regard.nn.feedforward import FeedForward
 from regard.nn.kv_cache import KVCache
 from regard.nn.positions import LearnedPositions, Positions, Sinusoids
+from regard.plurals import count_noun
 from regard.sequence import Memory, Padded, Rows, Tokens
 from regard.spaces import InputSpace, Space
 from regard.trace import tap
@@ -91,7 +92,7 @@ class TransformerConfig(EncoderDecoderConfigBase):
     @property
     def summary(self) -> str:
         """One-line description of the model."""
-        return f"transformer {self.layers}+{self.layers} layers, {self.heads} heads, width {self.width}"
+        return f"transformer {self.layers}+{self.layers} layers, {count_noun(self.heads, 'head')}, width {self.width}"
 
     @property
     def position_limit(self) -> int | None:

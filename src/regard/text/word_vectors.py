@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from regard.errors import ConfigError, DataError
+from regard.plurals import count_noun
 
 FILE = "vectors.safetensors"
 
@@ -129,10 +130,10 @@ def _parse_lines(lines: Iterable[str], name: str | Path) -> Iterator[tuple[str, 
 
 def _check_cells(cells: list[str], line: str, width: int, where: str) -> None:
     """Refuse a line that has fewer numbers than the others, or more."""
-    wanted = f"a word and {max(width, 1)} number{'s' if width > 1 else ''} separated by spaces"
+    wanted = f"a word and {count_noun(max(width, 1), 'number')} separated by spaces"
     if width < 1 or len(cells) < width + 1:
         tabs = ", and tabs" if "\t" in line else ""
-        raise DataError(f"{where}: expected {wanted}, found {len(cells)} cell{'s' if len(cells) > 1 else ''}{tabs}")
+        raise DataError(f"{where}: expected {wanted}, found {count_noun(len(cells), 'cell')}{tabs}")
     if len(cells) > width + 1 and _is_number(cells[-width - 1]):
         raise DataError(f"{where}: expected {wanted}, found more numbers")
 

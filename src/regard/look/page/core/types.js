@@ -13,7 +13,7 @@
  * @typedef {{token: string, label: string}} Token
  * @typedef {{name: string, axes: string[], shape: number[], sides: Record<string, string>,
  *   names: Record<string, string[]>, backwards: boolean, dtype: "f4"|"i4",
- *   min: number, max: number}} Description
+ *   min: number, max: number, scaled?: boolean, masked?: boolean}} Description
  * @typedef {{id: number, token: string, label: string, logit: number}} Candidate
  * @typedef {{chosen: Candidate, log_prob: number, entropy: number, best: Candidate[]}} Step
  * @typedef {{step: number, token: string, label: string, score: number, parent: number|null,
@@ -30,7 +30,7 @@
  * @typedef {Summary & {format: string, sequences: Record<string, Token[]>, tensors: Description[], steps: Step[],
  *   beam: BeamNode[], fork: Fork|null, supported_changes?: string[], omitted?: string[],
  *   gradients?: Gradients[], saliency?: Saliency}} Header
- * @typedef {{distances: number[], norms: number[], rate: number|null}} Decay
+ * @typedef {{distances: number[], norms: number[], rate: number|null, relative: boolean}} Decay
  * @typedef {{name: string, side: string, rows: string[], columns: string[], norms: number[][], decay: Decay}} Gradients
  * @typedef {{title: string, method: string, rows: string[], columns: string[], scores: number[][],
  *   sides: [string, string]}} Saliency

@@ -52,8 +52,12 @@ function content({ decays, errors }) {
   const rates = decays.map(({ name, decay }) =>
     tableRow(word(name), [decay.rate === null ? "–" : formatNumber(decay.rate)]),
   );
+  const relative = decays.some(({ decay }) => decay.relative)
+    ? h("p", { class: "muted" }, "The gradient of each word's loss is divided by its own at distance 0.")
+    : null;
   return [
     curves({ sign: "|dL/dh|", axes: ["model", "distance"], labels, data: rows, look: "log" }),
+    relative,
     table("Factor of the gradient per step back", ["model", "per step"], rates),
     ...messages,
   ];

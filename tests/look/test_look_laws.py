@@ -56,7 +56,7 @@ def test_attention_is_shown_with_its_tokens_where_there_is_any(seen):
 
 def test_every_state_gate_and_context_has_axes_and_tokens(seen):
     _, recording = seen
-    kinds = ("hidden", "cell", "gates", "weights", "scores", "context", "residual", "features")
+    kinds = ("hidden", "cell", "gates", "weights", "products", "scores", "context", "residual", "features")
     found = [r for r in recording.records if r.name.rpartition(".")[2] in kinds]
     assert found
     for r in found:
@@ -70,7 +70,7 @@ def test_every_state_gate_and_context_has_axes_and_tokens(seen):
         for axis in ("query", "key"):
             if axis in r.axes:
                 assert axis_tokens(r, axis, 0, {}) is not None, (r.name, axis)
-        if kind in ("weights", "scores"):
+        if kind in ("weights", "products", "scores"):
             assert "key" in r.axes and ("query" in r.axes or "position" in r.context), r.name
 
 

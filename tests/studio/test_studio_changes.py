@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from browsing import TEXT, go, read, shows, until
+from browsing import TEXT, go, shows, until
 
 pytestmark = pytest.mark.slow
 SELF = "decoder.layers.1.attention.weights"
@@ -37,25 +37,33 @@ def current_trace(page):
     return page.evaluate("location.hash").split("/")[2].split("?")[0]
 
 
-def test_scores_scaled_masked_and_softmax_equal_the_recorded_values(page, server):
+def stages(page):
+    """The stages from scores to weights that the page offers."""
+    return [button.inner_text() for button in page.get_by_role("group", name="Numbers").get_by_role("button").all()]
+
+
+def test_products_scaled_scores_and_weights_equal_the_recorded_values(page, server):
     trace = server.trace("transformer", TEXT, beam=1)
-    queries, keys, scores, weights = (
-        numbers(server, trace["id"], SELF.replace("weights", name), "head:1").astype("f8")
-        for name in ("queries", "keys", "scores", "weights")
-    )
-    masked = np.where(weights > 0, scores, np.nan)
-    dot_products = queries @ keys.T
-    dot_products[np.isnan(scores)] = np.nan  # a later token had no key yet
-    for mode, expected in {"scores q·k": dot_products, "scaled": scores, "masked": masked, "softmax": weights}.items():
+    recorded = {"scores q·k": "products", "scaled": "scores", "softmax": "weights"}
+    for mode, name in recorded.items():
+        expected = numbers(server, trace["id"], SELF.replace("weights", name), "head:1")
         go(page, server, f"#/t/{trace['id']}?tab=attention&tensor={SELF}&head=1")
+        assert stages(page) == list(recorded)  # decoded step by step: no key was masked
         page.get_by_role("button", name=mode, exact=True).click()
         page.wait_for_selector(f"button[aria-pressed=true]:text-is('{mode}')")
-        cells = table(page)
-        close = [
-            [abs(read(a) - b) < 2e-3 if b == b else a == "–" for a, b in zip(r, v)] for r, v in zip(cells, expected)
-        ]
-        assert np.all(close), mode
+        assert same(table(page), expected.astype("f8")), mode
     assert "mode" not in page.evaluate("location.hash")
+
+
+def test_a_model_that_does_not_scale_its_scores_has_no_such_stage(page, server):
+    trace = server.trace("rnnsearch", TEXT)
+    (name,) = [tensor["name"] for tensor in trace["tensors"] if tensor["name"].endswith("weights")]
+    go(page, server, f"#/t/{trace['id']}?tab=attention&tensor={name}")
+    assert stages(page) == ["scores", "softmax"]
+    page.get_by_role("button", name="scores", exact=True).click()
+    page.wait_for_selector("button[aria-pressed=true]:text-is('scores')")
+    assert same(table(page), numbers(server, trace["id"], name.replace("weights", "scores"), "head:0").astype("f8"))
+    assert "it does not scale them" in page.locator("main").inner_text()
 
 
 def test_an_attention_row_is_edited_on_the_page_and_its_effect_is_shown(page, server):

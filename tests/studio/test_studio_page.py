@@ -97,6 +97,7 @@ def test_fifty_random_numbers_on_the_page_equal_the_recorded_ones(page, server, 
 
 def test_explanations_compute_the_recorded_values(page, server):
     attention = {
+        "decoder.layers.0.cross.products": "head: 1, query: 1, key: 1",
         "decoder.layers.0.cross.scores": "head: 1, query: 1, key: 1",
         "decoder.layers.0.cross.context": "head: 1, query: 1, width: 2",
         "encoder.layers.1.attention.weights": "head: 3, query: 0, key: 2",

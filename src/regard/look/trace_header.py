@@ -26,7 +26,7 @@ def trace_header(records: Sequence[Record], whole: Sequence[Record], id_to_token
     return {
         "format": FORMAT,
         "sequences": {name: [_token(token) for token in context[name][0]] for name in SEQUENCES if name in context},
-        "tensors": [describe_tensor(record) for record in records],
+        "tensors": [describe_tensor(record) | score_stages(record, records) for record in records],
         "steps": _steps(records, id_to_token),
         "beam": beam_tree(whole, id_to_token),
     }
@@ -52,6 +52,26 @@ def describe_tensor(record: Record) -> dict[str, Any]:
         "min": low,
         "max": high,
     }
+
+
+def score_stages(record: Record, records: Sequence[Record]) -> dict[str, bool]:
+    """Of attention scores: whether they are products divided by the root of their width, and whether a mask hid some.
+
+    A model that scales its scores records the products too; one that does not, such as RNNsearch, has none.
+    """
+    base, is_score = record.name.removesuffix("scores"), record.name.rpartition(".")[2] == "scores"
+    if not is_score:
+        return {}
+    others = {other.name: other.data[0] for other in records if other.name in (f"{base}products", f"{base}weights")}
+    weights, scores = others.get(f"{base}weights"), record.data[0].float()
+    masked = weights is not None and weights.shape == scores.shape and _has_masked(scores, weights)
+    return {"scaled": f"{base}products" in others, "masked": masked}
+
+
+def _has_masked(scores: Tensor, weights: Tensor) -> bool:
+    """Whether a key has a score and no weight, although the softmax alone would not give it exactly 0."""
+    best = scores.nan_to_num(nan=-math.inf).amax(-1, keepdim=True) if scores.numel() else scores
+    return bool(((weights == 0) & scores.isfinite() & ((scores - best).exp() > 0)).any())
 
 
 def axis_sides(record: Record) -> dict[str, str]:

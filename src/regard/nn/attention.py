@@ -160,7 +160,8 @@ def _attend_traced(module: nn.Module, q_NHTK: Tensor, kv: KeysValues, mask: Atte
     q_NHTK = tap(module, "queries", q_NHTK, f"batch head {query} width")
     k_NHLK = tap(module, "keys", kv.keys, f"batch head {key} width")
     v_NHLK = tap(module, "values", kv.values, f"batch head {key} width")
-    scores = tap(module, "scores", q_NHTK @ k_NHLK.mT / math.sqrt(q_NHTK.shape[-1]), f"batch head {axes}")
+    products = tap(module, "products", q_NHTK @ k_NHLK.mT, f"batch head {axes}")
+    scores = tap(module, "scores", products / math.sqrt(q_NHTK.shape[-1]), f"batch head {axes}")
     if mask == "causal":
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
     if isinstance(mask, Tensor):

@@ -25,11 +25,12 @@ import { fork } from "./what-if.js";
 
 /** The stages from scores to weights, and the difference to the unchanged model. */
 const MODES = {
-  scores: { text: "scores q·k", note: "Dot products of queries and keys." },
+  products: { text: "scores q·k", note: "Dot products of queries and keys." },
   scaled: {
     text: "scaled",
-    note: "The scores divided by the square root of their width, so that they do not grow with it.",
+    note: "The dot products divided by the square root of their width, so that they do not grow with it.",
   },
+  scores: { text: "scores", note: "The scores of this model as they enter the softmax: it does not scale them." },
   masked: { text: "masked", note: "Masked keys are left out (–): padding, and words that come later." },
   softmax: {
     text: "softmax",
@@ -74,14 +75,17 @@ export class OneHead {
   availableModes(name) {
     const { trace } = this.context;
     const base = name.slice(0, -"weights".length);
-    const hasQueries = trace.has(`${base}queries`) && trace.has(`${base}keys`);
-    return [
-      ...(trace.has(`${base}scores`)
-        ? /** @type {Mode[]} */ (hasQueries ? ["scores", "scaled", "masked"] : ["scaled", "masked"])
-        : []),
-      "softmax",
-      ...(trace.header.fork && trace.live ? /** @type {Mode[]} */ (["change"]) : []),
-    ];
+    /** @type {Mode[]} */
+    const modes = [];
+    if (trace.has(`${base}products`)) modes.push("products");
+    if (trace.has(`${base}scores`)) {
+      const { scaled, masked } = trace.describe(`${base}scores`);
+      modes.push(scaled ? "scaled" : "scores");
+      if (masked) modes.push("masked");
+    }
+    modes.push("softmax");
+    if (trace.header.fork && trace.live) modes.push("change");
+    return modes;
   }
 
   /** @returns {Promise<View>} */
@@ -108,8 +112,8 @@ export class OneHead {
       const words = axisLabels(trace, name, axis, sizes[i]);
       return merged ? joinLabels(words, spans[i]) : words;
     });
-    const isScore = mode !== "softmax" && mode !== "change";
-    const source = isScore ? `${name.slice(0, -"weights".length)}scores` : name;
+    const isWeight = mode === "softmax" || mode === "change";
+    const source = isWeight ? name : name.slice(0, -"weights".length) + (mode === "products" ? "products" : "scores");
     return {
       name,
       source,
@@ -131,12 +135,9 @@ export class OneHead {
     const base = name.slice(0, -"weights".length);
     if (mode === "softmax") return plane(weightTensor);
     if (mode === "change") return difference(weightTensor, await originalWeights(trace, name), plane);
+    if (mode === "products") return plane(await trace.tensor(`${base}products`));
     const scores = await trace.tensor(`${base}scores`);
-    if (mode === "scaled") return plane(scores);
-    if (mode === "masked") return plane(maskScores(scores, weightTensor));
-    const { axes, shape } = trace.describe(`${base}queries`);
-    const root = Math.sqrt(shape[axes.indexOf("width")]);
-    return plane(scores).map((score) => score * root);
+    return plane(mode === "masked" ? maskScores(scores, weightTensor) : scores);
   }
 
   /** @param {View} view */

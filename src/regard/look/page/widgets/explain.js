@@ -31,7 +31,8 @@ import {
 /** @type {Record<string, {needs: string[], rule: Rule}>} */
 const RULES = {
   weights: { needs: ["scores"], rule: weights },
-  scores: { needs: ["queries", "keys"], rule: scores },
+  products: { needs: ["queries", "keys"], rule: products },
+  scores: { needs: ["products", "queries"], rule: scores },
   context: { needs: ["weights", "values"], rule: context },
   hidden: { needs: ["gates", "cell"], rule: hidden },
   cell: { needs: ["gates"], rule: cell },
@@ -124,27 +125,46 @@ export function maxScore(scores) {
 }
 
 /** @type {Rule} */
-async function scores(trace, base, index) {
+async function products(trace, base, index) {
   const [queries, keys] = await Promise.all([
     trace.tensor(sibling(base, "queries")),
     trace.tensor(sibling(base, "keys")),
   ]);
   const q = queries.vector("width", index);
   const k = keys.vector("width", index);
-  const product = dot(q, k);
+  const computed = dot(q, k);
   return {
-    text: "The query of this row times the key of this column, divided by the square root of their width.",
+    text: "The query of this row times the key of this column.",
     formulas: [
-      formula(mi("s"), mo("="), fraction(mrow(mi("q"), mo("·"), mi("k")), sqrt(mi("d")))),
-      formula(mo("="), fraction(dotTerms(q, k), sqrt(mtext(String(q.length))))),
-      formula(mo("="), fraction(mn(product), mn(Math.sqrt(q.length))), mo("="), mn(product / Math.sqrt(q.length))),
+      formula(mi("p"), mo("="), mrow(mi("q"), mo("·"), mi("k"))),
+      formula(mo("="), dotTerms(q, k)),
+      formula(mo("="), mn(computed)),
     ],
-    computed: product / Math.sqrt(q.length),
+    computed,
     operands: [
       { label: "query", numbers: q, names: null },
       { label: "key", numbers: k, names: null },
     ],
     next: [],
+  };
+}
+
+/** @type {Rule} */
+async function scores(trace, base, index) {
+  const name = sibling(base, "products");
+  const product = (await trace.tensor(name)).at(index);
+  const { axes, shape } = trace.describe(sibling(base, "queries"));
+  const width = shape[axes.indexOf("width")];
+  const computed = product / Math.sqrt(width);
+  return {
+    text: "The product of query and key, divided by the square root of their width.",
+    formulas: [
+      formula(mi("s"), mo("="), fraction(mrow(mi("q"), mo("·"), mi("k")), sqrt(mi("d")))),
+      formula(mo("="), fraction(mn(product), sqrt(mtext(String(width)))), mo("="), mn(computed)),
+    ],
+    computed,
+    operands: [],
+    next: [{ label: "How was the product computed?", name, index }],
   };
 }
 

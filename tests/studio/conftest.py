@@ -197,16 +197,12 @@ class Server:
 @contextmanager
 def run_server(root: Path, cache: Path):
     """A studio on a free port, in a thread of this process."""
-    import uvicorn
-
-    from regard.studio.app import build
-    from regard.studio.server import StudioServer, bind_socket
+    from regard.studio.server import StudioServer, bind_socket, server_config
     from regard.studio.service import Studio
 
     studio = Studio(root, cache, EXAMPLE)
     with bind_socket(0) as listening:
-        config = uvicorn.Config(build(studio), log_level="warning", ws="none", http="h11", loop="asyncio")
-        server = StudioServer(studio, config)
+        server = StudioServer(studio, server_config(studio))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         while not server.started:

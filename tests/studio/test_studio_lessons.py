@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import threading
 import time
 
 import pytest
@@ -125,10 +126,23 @@ def test_models_of_lessons_are_trained_once_and_stopped_with_the_server(tmp_path
     assert process.poll() is not None
 
 
+def test_a_get_never_starts_a_training_and_a_foreign_page_gets_nothing(empty, tmp_path, monkeypatch):
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "kept"))
+    before = {thread.name for thread in threading.enumerate()}
+    first = empty.get(address("transformer"))
+    assert (first.status, first.table["training"], first.table["seconds"]) == (202, ["transformer"], None)
+    assert {t for t in threading.enumerate() if t.name not in before and "_train" in t.name} == set()
+    for method, body in (("GET", None), ("POST", b"{}")):
+        foreign = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "no-cors", "content_type": "application/json"}
+        refused = empty.request(method, address("transformer"), body, **foreign)
+        assert (refused.status, refused.error["code"]) == (403, "other-origin")
+    assert empty.get(address("transformer")).table["seconds"] is None  # still not started
+
+
 @pytest.mark.slow
 def test_a_lesson_waits_until_its_model_is_trained(empty, folder, tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "kept"))
-    first = empty.get(address("transformer"))
+    first = empty.post(address("transformer"), {})
     assert (first.status, first.table["training"]) == (202, ["transformer"])
     place = cache_paths()["transformer"]
     until_true(lambda: list(place.parent.glob("transformer-*/run")))  # it is being trained in a temporary folder

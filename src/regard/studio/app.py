@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -58,7 +58,7 @@ def build(studio: Studio) -> Starlette:
         ("/api/v1/runs/{model}/probe/{step}/tensors/{tensor}", "GET", runs.send_probe_tensor),
         ("/api/v1/lessons", "GET", lessons_api.list_lessons),
         ("/api/v1/lessons/{lesson}", "GET", lessons.show),
-        ("/api/v1/lessons/{lesson}", "POST", lessons.show),
+        ("/api/v1/lessons/{lesson}", "POST", lessons.train_and_show),
         ("/api/v1/embeddings/{model}/neighbors", "GET", embeddings.show_neighbors),
         ("/api/v1/embeddings/{model}/analogy", "GET", embeddings.show_analogy),
         ("/api/v1/embeddings/{model}/map", "GET", embeddings.show_map),
@@ -112,6 +112,8 @@ def _make_handler(studio: Studio, endpoint: Endpoint) -> Callable[[Request], Any
             body = await _read_body(request) if request.method == "POST" else {}
             parsed = ApiRequest(request.path_params, request.query_params, body, request.headers.get("last-event-id"))
             return await run_in_threadpool(endpoint, studio, parsed)
+        except ClientDisconnect:  # half a request
+            return Response(status_code=400)
         except ApiError as error:
             return JSONResponse(error.to_dict(), error.status)
         except RegardError as error:

@@ -31,7 +31,7 @@ class Guard:
     """Middleware that refuses other hosts and origins, and adds the same headers to every response.
 
     The check of Host prevents DNS rebinding, where a page on the internet points its own name at this machine; the
-    check of Origin prevents cross-site requests.
+    checks of Origin and of Sec-Fetch-Site, which browsers also send with a GET, prevent cross-site requests.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -64,13 +64,18 @@ def access_error(headers: Headers) -> ApiError | None:
     'unknown-host'
     >>> access_error(Headers({"host": "localhost:8000", "origin": "http://evil.example"})).code
     'other-origin'
+    >>> access_error(Headers({"host": "localhost:8000", "sec-fetch-site": "cross-site"})).code
+    'other-origin'
     """
     host = headers.get("host", "")
     if not HOST.fullmatch(host):
         return ApiError(
             421, "unknown-host", "this server accepts requests from this machine only", "open http://127.0.0.1"
         )
-    if headers.get("origin", f"http://{host}") != f"http://{host}":
+    # a link on another page may open this one; what a page loads without being opened has another mode
+    embedded = headers.get("sec-fetch-mode") != "navigate" or headers.get("sec-fetch-dest") not in (None, "document")
+    foreign = headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and embedded
+    if foreign or headers.get("origin", f"http://{host}") != f"http://{host}":
         return ApiError(
             403, "other-origin", "other pages may not send requests to this server", "open the studio's own page"
         )

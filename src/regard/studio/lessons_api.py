@@ -52,7 +52,14 @@ class LessonsApi:
         self._started, self._error, self._closed = 0.0, "", False
 
     def show(self, studio: Studio, request: ApiRequest) -> Response:
-        """A lesson with its default inputs or with changed ones; status 202 while its models are being trained."""
+        """A lesson with its default inputs; status 202 if its models are not trained yet. Nothing is started."""
+        return self._respond(studio, request, may_train=False)
+
+    def train_and_show(self, studio: Studio, request: ApiRequest) -> Response:
+        """A lesson with changed inputs, if there are any; missing models are trained, with status 202 until then."""
+        return self._respond(studio, request, may_train=True)
+
+    def _respond(self, studio: Studio, request: ApiRequest, may_train: bool) -> Response:
         name = request.path["lesson"]
         if name not in LESSONS:
             raise ApiError(404, "unknown-lesson", "no such lesson", "choose one of the list")
@@ -64,7 +71,7 @@ class LessonsApi:
         chosen_runs = {key: value for key, value in changes.items() if key in RUN_INPUTS}
         try:
             lesson_plan(name).resolve({key: value for key, value in changes.items() if key not in RUN_INPUTS})
-            if not chosen_runs and (status := self.training_status(name)):
+            if not chosen_runs and (status := self.training_status(name, may_train)):
                 return JSONResponse(status | entry_dict(name), 202)
             with self._compute_lock:
                 lesson = teach(name, resolve_runs(studio, changes))
@@ -74,19 +81,20 @@ class LessonsApi:
         runs = {"runs": selectable_runs(studio, name), "chosen": chosen_runs}
         return JSONResponse(lesson_dict(lesson, original) | runs)
 
-    def training_status(self, name: str) -> dict[str, Any] | None:
-        """The missing models of a lesson, whose training is started; None if there are none."""
+    def training_status(self, name: str, may_train: bool = True) -> dict[str, Any] | None:
+        """The missing models of a lesson, whose training is started if it may be; None if there are none."""
         missing = missing_models(LESSONS[name].needs)
         if not missing:
             return None
         with self._lock:
-            if self._error:
+            if may_train and self._error:
                 message, self._error = self._error, ""
                 raise ApiError(500, "not-trained", message, "reload the page to try again")
-            if not self._started and not self._closed:
+            if may_train and not self._started and not self._closed:
                 self._started = time.monotonic()
                 threading.Thread(target=self._train, args=(name,), daemon=True).start()
-            return {"training": missing, "seconds": round(time.monotonic() - self._started, 1)}
+            seconds = round(time.monotonic() - self._started, 1) if self._started else None
+            return {"training": missing, "seconds": seconds}
 
     def close(self) -> None:
         """Stop training."""

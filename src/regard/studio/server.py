@@ -12,6 +12,7 @@ import uvicorn
 
 from regard.errors import OutputError
 from regard.studio.app import build
+from regard.studio.connections import TimedProtocol
 from regard.studio.service import Studio
 
 
@@ -42,12 +43,19 @@ class StudioServer(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def server_config(studio: Studio) -> uvicorn.Config:
+    """The server's settings: HTTP only, no log of requests, and a time limit for each request to arrive."""
+    return uvicorn.Config(
+        build(studio), log_level="warning", access_log=False, ws="none", http=TimedProtocol, loop="asyncio"
+    )
+
+
 def serve(root: Path, cache: Path, port: int, browser: bool, report: Callable[[str], None]) -> None:
     """Serve until Ctrl-C."""
     studio = Studio(root, cache)
     with bind_socket(port) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
-        server = StudioServer(studio, uvicorn.Config(build(studio), log_level="warning", access_log=False))
+        server = StudioServer(studio, server_config(studio))
         studio.start()
         report(f"the studio is open at {address} (Ctrl-C ends it)")
         if browser:

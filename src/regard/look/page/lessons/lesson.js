@@ -78,7 +78,10 @@ class LessonScreen {
   async request(redrawInputs) {
     const changes = this.changes;
     try {
-      const response = Object.keys(changes).length ? await post(this.path, { changes }) : await get(this.path);
+      const changed = Object.keys(changes).length > 0;
+      let response = changed ? await post(this.path, { changes }) : await get(this.path);
+      // only a POST may start the training of a missing model
+      if (!changed && "training" in response && response.seconds === null) response = await post(this.path, {});
       if (this.closed || this.queued !== null) return;
       this.title = response.title;
       if ("training" in response) return this.showTraining(response, redrawInputs);
@@ -96,7 +99,7 @@ class LessonScreen {
   /** @param {TrainingStatus} status @param {boolean} redrawInputs */
   showTraining(status, redrawInputs) {
     const models = status.training.join(" and ");
-    const text = ` This lesson inspects a small model: training ${models}, once, usually in less than a minute (${Math.round(status.seconds)} s).`;
+    const text = ` This lesson inspects a small model: training ${models}, once, usually in less than a minute (${Math.round(status.seconds ?? 0)} s).`;
     replace(this.head, ...heading(status));
     replace(this.steps, h("p", { class: "card", role: "status" }, h("progress", { "aria-label": "Training" }), text));
     this.timer = window.setTimeout(() => this.update(redrawInputs).catch(showError), POLL);

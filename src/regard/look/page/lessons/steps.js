@@ -15,7 +15,7 @@ import { value, valueName } from "./value.js";
  *   changed: string[], inputs: import("./inputs.js").Input[], steps: Step[], checks: Check[],
  *   runs: {id: string, name: string}[], chosen: Record<string, string|string[]>}} Lesson
  */
-/** @typedef {{training: string[], seconds: number, part: string, title: string, summary: string}} TrainingStatus */
+/** @typedef {{training: string[], seconds: number|null, part: string, title: string, summary: string}} TrainingStatus */
 
 /** @param {{part: string, title: string, summary: string}} lesson */
 export function heading(lesson) {

@@ -1,0 +1,69 @@
+"""Connections that send half a request, or nothing, are closed; others are not."""
+
+import socket
+import time
+
+import pytest
+
+from regard.studio import connections
+
+HALVES = {
+    "nothing": b"",
+    "half a line": b"GET /api/v1/in",
+    "half of the headers": b"GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\n",
+    "half of a body": (
+        b"POST /api/v1/tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 100\r\n\r\n{"
+    ),
+    "half of the next request": b"GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api",
+}
+
+
+@pytest.mark.parametrize("sent", HALVES.values(), ids=HALVES)
+def test_half_a_request_is_closed_after_a_while(empty, monkeypatch, sent):
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.2)
+    with socket.create_connection(("127.0.0.1", empty.port), timeout=60) as client:
+        client.sendall(sent)
+        while client.recv(65536):  # ends when the server closes, or with a timeout
+            pass
+    assert not empty.running.server_state.connections
+
+
+def test_a_request_that_trickles_in_is_closed_too(empty, monkeypatch):
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.3)
+    with socket.create_connection(("127.0.0.1", empty.port), timeout=60) as client:
+        client.settimeout(0.05)
+        for byte in b"GET /api/v1/info HTTP/1.1\r\nX-Long: " + b"x" * 10_000:
+            try:
+                client.send(bytes([byte]))
+                if client.recv(1) == b"":
+                    return
+            except TimeoutError:
+                continue
+            except (BrokenPipeError, ConnectionResetError):
+                return
+    raise AssertionError("the connection was never closed")
+
+
+def test_two_hundred_half_open_connections_do_not_stay(empty, monkeypatch):
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.5)
+    clients = [socket.create_connection(("127.0.0.1", empty.port), timeout=60) for _ in range(200)]
+    try:
+        for client in clients:
+            client.sendall(b"GET / HTTP/1.1\r\n")
+        assert empty.get("/api/v1/info").status == 200
+        assert all(client.recv(1) == b"" for client in clients)
+    finally:
+        for client in clients:
+            client.close()
+    assert not empty.running.server_state.connections
+
+
+def test_a_whole_request_is_answered_and_its_connection_may_be_used_again(empty, monkeypatch):
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.3)
+    request = b"GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", empty.port), timeout=60) as client:
+        for _ in range(2):
+            client.sendall(request)
+            assert client.recv(65536).startswith(b"HTTP/1.1 200")
+            time.sleep(0.5)  # longer than a request may take to arrive, shorter than a connection may rest

@@ -132,3 +132,19 @@ def test_scores_of_another_shape_than_the_labels_are_refused() -> None:
 
 def test_a_saliency_of_zeros_can_be_drawn() -> None:
     assert "0.00" in Saliency("x", ["a"], np.zeros((1, 1))).text(width=40, color="none")
+
+
+def test_small_numbers_keep_their_digits():
+    found = Saliency("yes, 0.51", ["so", "great"], np.array([[-0.00041, 0.0032]]))
+    assert found.text(width=60, color="none").splitlines()[-1].endswith("smallest -4e-4, largest +3e-3")
+    assert "great: 0.0032" in found.svg() and "so: -0.00041" in found.svg()
+    both = Saliency("both", ["so", "great"], np.array([[-0.00041, 0.0032], [0.0, 0.001]]), rows=("yes", "no"))
+    lines = both.text(width=60, color="none").splitlines()
+    assert [cell.strip("░▒▓█") for cell in lines[3].split()[1:]] == ["-4e-4", "+3e-3"]
+    assert [cell.strip("░▒▓█") for cell in lines[4].split()[1:]] == ["0", "+1e-3"]
+
+
+def test_narrow_cells_of_small_numbers_name_their_unit():
+    columns = [str(i) for i in range(24)]
+    text = Saliency("s", columns, np.full((2, 24), 0.0032), rows=("a", "b")).text(width=60, color="none")
+    assert "in units of 1e-4" in text and "32" in text and "-0" not in text

@@ -79,7 +79,13 @@ class LinearScale(ColorScale):
 
 @dataclass(frozen=True)
 class DivergingScale(ColorScale):
-    """From -`max_abs` to `max_abs`: hidden states, cells, saliency."""
+    """From -`max_abs` to `max_abs`: hidden states, cells, saliency. Digits are those that its largest number needs.
+
+    >>> DivergingScale(2.0).format(-0.5), DivergingScale(0.004).format(-0.0012), DivergingScale(0.004).format(0.0)
+    ('-0.50', '-1e-3', '0')
+    >>> DivergingScale(0.004).format_short(-0.0012), DivergingScale(0.004).short_unit
+    ('-12', 'in units of 1e-4')
+    """
 
     colormap = "diverging"
     short_width = 4
@@ -87,17 +93,37 @@ class DivergingScale(ColorScale):
 
     @property
     def short_unit(self) -> str:
+        if self._is_small:
+            return f"in units of 1e{self._short_exponent}"
         return "in hundredths" if self.max_abs < 10 else "rounded"
+
+    @property
+    def _is_small(self) -> bool:
+        """Whether two decimals would show little or nothing of every number."""
+        return 0 < self.max_abs < 0.1
+
+    @property
+    def _short_exponent(self) -> int:
+        """Power of ten of the unit in which the largest number has two digits."""
+        return math.floor(math.log10(self.max_abs)) - 1
 
     @property
     def limits(self) -> tuple[float, float]:
         return -self.max_abs, self.max_abs
 
     def format(self, number: float) -> str:
+        if self._is_small:
+            mantissa, _, exponent = f"{number:+.0e}".partition("e")
+            return f"{mantissa}e{int(exponent):+d}" if number and exponent else f"{number:.0f}"
         return f"{number:+.2f}" if abs(number) < 10 else f"{number:+.0f}"
 
     def format_short(self, number: float) -> str:
+        if self._is_small:
+            return f"{number / 10.0**self._short_exponent:.0f}"
         return f"{100 * number:.0f}" if self.max_abs < 10 else f"{number:.0f}"
+
+    def format_exact(self, number: float) -> str:
+        return f"{number:.3g}" if self._is_small else super().format_exact(number)
 
 
 @dataclass(frozen=True)

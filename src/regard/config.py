@@ -263,6 +263,8 @@ def _guess(cls: Any, key: str, dot: str, given: Table) -> str:
     fields = {f.name: f for f in dataclasses.fields(cls)}
     if present := renamed_key(f"{dot}{key}", given.get("kind")):
         return f"; {dot}{key} is now {present}"
+    if not dot and (inside := _sections_with(cls, key)):
+        return f"; did you mean {' or '.join(inside)}?"
     close = difflib.get_close_matches(key, fields, n=1)
     if not close:
         return f"; there are {', '.join(dot + name for name in fields)}"
@@ -270,6 +272,11 @@ def _guess(cls: Any, key: str, dot: str, given: Table) -> str:
     now = None if isinstance(now, dict) or dataclasses.is_dataclass(now) else now
     detail = ", ".join(filter(None, [doc, "" if now is None else f"now {now}"]))
     return f"; did you mean {dot}{close[0]}{f' ({detail})' if detail else ''}?"
+
+
+def _sections_with(cls: Any, leaf: str) -> list[str]:
+    """Settings of that name inside of a section: steps is train.steps."""
+    return list(dict.fromkeys(s.key for s in settings(cls) if s.key.count(".") == 1 and s.key.endswith(f".{leaf}")))
 
 
 def _parse_union(members: tuple[Any, ...], value: Any, where: str) -> Any:

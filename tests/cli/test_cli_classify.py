@@ -321,11 +321,19 @@ def test_a_table_is_classified_row_by_row_or_below_a_header(run_cli: RunCli, gar
     assert stats.startswith("column      width: mean ") and "labels      2; of " in stats
 
 
-def test_rows_before_a_bad_row_are_answered(run_cli: RunCli, gardener: Path) -> None:
+def test_rows_around_a_bad_row_are_answered(run_cli: RunCli, gardener: Path) -> None:
     result = run_cli("classify", gardener, typed=b"1.0,50\n3.1,48\n3.1,tall\n1.0,50\n")
     assert result.code == 4
-    assert [line.split("\t")[0] for line in result.out.splitlines()] == ["rose", "lily"]
-    assert result.err == 'error: line 3: "tall" in column height is not a number\n'
+    assert [line.split("\t")[0] for line in result.out.splitlines()] == ["rose", "lily", "", "rose"]
+    assert result.err.splitlines() == [
+        ' warning: line 3: "tall" in column height is not a number',
+        "error: 1 line of the input has no answer; the output has an empty line (with --json, an error) in each such "
+        "place",
+    ]
+    rows = [json.loads(line) for line in run_cli("classify", gardener, "1.0,50", "1,x", "--json").out.splitlines()]
+    assert rows[1] == {"line": 2, "error": 'line 2: "x" in column height is not a number'}
+    alone = run_cli("classify", gardener, "3.1,tall")
+    assert (alone.code, alone.out) == (4, "") and alone.err.startswith('error: line 1: "tall" in column height')
 
 
 def test_stats_dry_run_new_and_card_describe_the_run(

@@ -39,6 +39,17 @@ def family(tmp_path, monkeypatch) -> Path:
     return Path("family.toml")
 
 
+def test_the_data_of_a_family_is_prepared_once_and_described_before_it_is_trained(family, run_cli, monkeypatch):
+    result = run_cli("data", "prepare", family)
+    assert (result.code, result.out) == (0, "runs/family/prepared\n"), result.err
+    assert [path.name for path in Path("runs/family").iterdir()] == ["prepared"]
+    prepared = Path("runs/family/prepared/data/identity.json").stat().st_mtime_ns
+    found = json.loads(run_cli("data", "stats", family, "--json").out)
+    assert found["train"]["read"] > 200
+    assert run_cli("compare", family, "train.steps=1", "-q").code == 0
+    assert Path("runs/family/prepared/data/identity.json").stat().st_mtime_ns == prepared
+
+
 def test_a_family_is_trained_and_compared_and_the_same_command_only_compares_again(family, run_cli):
     result = run_cli("compare", family)
     assert result.code == 0, result.err

@@ -95,3 +95,11 @@ def test_durations_are_formatted_in_words_and_as_a_clock():
         "1 h 30 min",
     ]
     assert [format_clock(s) for s in (0, 59.6, 3600)] == ["00:00", "01:00", "1:00:00"]
+
+
+def test_a_warning_is_printed_even_with_quiet():
+    out = io.StringIO()
+    console = Console(quiet=True, file=out)
+    console.print("hidden")
+    console.warn("a checkpoint was passed over")
+    assert out.getvalue() == " warning: a checkpoint was passed over\n"

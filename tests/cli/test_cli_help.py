@@ -8,7 +8,10 @@ import click
 import pytest
 
 import regard.cli
+from regard import config
 from regard.cli import cli
+from regard.cli.options import SETTING_OPTIONS
+from regard.tasks import Recipe
 
 
 def commands(group, path=()):
@@ -140,6 +143,20 @@ def test_an_old_spelling_is_answered_with_the_new_one(run_cli, arguments, messag
     result = run_cli(*arguments)
     assert (result.code, result.out) == (2, "")
     assert result.err == f"error: {message} (see regard {arguments[0]} --help)\n"
+
+
+def test_an_option_that_is_a_setting_here_is_answered_with_the_setting(run_cli):
+    result = run_cli("train", "mine.toml", "--steps", "10")
+    assert result.code == 2
+    assert result.err == (
+        "error: no such option: --steps; settings are given as key=value: train.steps=1000 (see regard train --help)\n"
+    )
+    assert "train.steps" not in run_cli("translate", "run", "--steps", "10").err
+
+
+def test_every_setting_that_is_named_for_an_option_exists():
+    known = {setting.key for recipe in Recipe.classes() for setting in config.settings(recipe)}
+    assert {setting.partition("=")[0] for setting in SETTING_OPTIONS.values()} <= known
 
 
 def test_the_hint_for_a_renamed_option_is_given_only_where_the_new_one_exists(run_cli):

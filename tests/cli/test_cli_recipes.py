@@ -1,6 +1,7 @@
 """regard new, config, doctor: recipes are written, explained and checked."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -151,3 +152,10 @@ def test_a_preset_of_another_kind_is_refused_by_name(run_cli):
     result = run_cli("config", "show", "a.toml", "model.preset=rnnsearch-50")
     message = 'model.preset = "rnnsearch-50" is a rnnsearch, and model.kind says seq2seq; leave one of them out'
     assert (result.code, result.err) == (2, f"error: {message}\n")
+
+
+def test_the_recipe_of_a_forecast_does_not_speak_of_words(run_cli):
+    assert run_cli("new", "mine", "--task", "forecast").code == 0
+    comments = [line.partition("#")[2] for line in Path("mine.toml").read_text(encoding="utf-8").splitlines()]
+    foreign = re.compile(r"\b(words?|vocabular\w*|sentences?|texts?|translat\w*|languages?)\b", re.IGNORECASE)
+    assert [line for line in comments if foreign.search(line)] == []

@@ -57,8 +57,21 @@ def test_the_n_best_lines_start_with_the_number_of_their_source(trained, model, 
     rows = [line.split("\t") for line in result.out.splitlines()]
     assert [row[0] for row in rows] == ["1", "1", "2", "3", "3"]
     best = model.translate(["le chat"], n_best=2)[0]
-    assert [row[2] for row in rows[3:]] == [t.text for t in best]
-    assert [float(row[1]) for row in rows[3:]] == pytest.approx([t.score for t in best], abs=1e-3)
+    assert [row[3] for row in rows[3:]] == [t.text for t in best]
+    assert [float(row[1]) for row in rows[3:]] == pytest.approx([t.value for t in best], abs=1e-3)
+    assert [float(row[2]) for row in rows[3:]] == pytest.approx([t.score for t in best], abs=1e-3)
+
+
+def test_the_score_that_comes_first_is_the_one_that_ranks(trained, run_cli):
+    lines = run_cli("translate", trained, "le chat", "--n-best", 8, "--beam", 8, "--scores").out.splitlines()
+    values = [float(line.split("\t")[1]) for line in lines]
+    assert len(values) > 2 and values == sorted(values, reverse=True)
+
+
+def test_no_text_is_twice_among_the_best(model):
+    found = model.translate(["le chat noir"], beam=60, n_best=60)[0]
+    assert len({t.text for t in found}) == len(found) < 60  # some of the 60 hypotheses have the same text
+    assert [t.value for t in found] == sorted((t.value for t in found), reverse=True)
 
 
 def test_json_has_all_of_a_translation(trained, run_cli):
@@ -122,8 +135,10 @@ def test_a_constraint_that_cannot_be_met_names_its_line(model):
 
 def test_required_words_outside_of_the_vocabulary_are_refused(trained, run_cli):
     result = run_cli("translate", trained, "--require", "漢字\x1b", typed=b"\nle chat\n")
-    assert (result.code, result.out) == (4, "\n")
-    assert result.err == ('error: line 2: "漢字 " cannot appear in an output: the vocabulary does not know all of it\n')
+    assert (result.code, result.out) == (4, "")
+    assert (
+        result.err == 'error: --require: "漢字 " cannot appear in an output: the vocabulary does not know all of it\n'
+    )
 
 
 @pytest.mark.parametrize("empty", ["", "  "])
@@ -253,12 +268,27 @@ def test_an_endless_line_does_not_use_all_memory(monkeypatch):
     assert str(error.value) == ("stdin, line 2: it is longer than 3 MB; expected text with one text per line")
 
 
-def test_a_text_that_is_too_long_is_reported_with_its_line(trained, run_cli):
-    result = run_cli("translate", trained, typed=b"le chat\n" * 5 + b"le chat " * 3000 + b"\nje suis\n" * 9)
-    assert result.code == 4
-    assert result.out == run_cli("translate", trained, typed=b"le chat\n" * 5).out  # what came before it is out
-    assert result.err.startswith("error: line 6 has ")
-    assert result.err.endswith(" tokens; at most 4,096 can be translated at once: put one sentence per line\n")
+def test_a_text_that_is_too_long_is_reported_and_the_others_are_translated(trained, run_cli):
+    text = [*["le chat"] * 2, "le chat " * 3000, "je suis", "le chien " * 3000, "le chat"]
+    result = run_cli("translate", trained, "-q", typed="\n".join(text).encode())
+    short = run_cli("translate", trained, typed="\n".join(line if len(line) < 99 else "" for line in text).encode())
+    assert (result.code, short.code, result.out) == (4, 0, short.out)
+    first, second, last = result.err.splitlines()
+    assert first.startswith(" warning: line 3 has ") and second.startswith(" warning: line 5 has ")
+    assert first.endswith(" tokens; at most 4,096 can be translated at once: put one sentence per line")
+    assert last == (
+        "error: 2 lines of the input have no answer; the output has an empty line (with --json, an error) in each such "
+        "place"
+    )
+
+
+def test_the_place_of_a_text_without_a_translation_is_kept_in_json_and_in_lists(trained, run_cli):
+    texts = ("le chat", "le chat " * 3000, "je suis")
+    rows = [json.loads(line) for line in run_cli("translate", trained, *texts, "--json").out.splitlines()]
+    assert [row["line"] for row in rows] == [1, 2, 3] and rows[1].keys() == {"line", "error"}
+    assert rows[1]["error"].startswith("line 2 has ")
+    lists = run_cli("translate", trained, *texts, "--n-best", 2, "--beam", 2).out.splitlines()
+    assert [line.split("\t")[0] for line in lists] == ["1", "1", "2", "3", "3"] and lists[2] == "2\t"
 
 
 def test_a_text_longer_than_the_learned_positions_is_reported(tiny, run_cli):
@@ -266,11 +296,11 @@ def test_a_text_longer_than_the_learned_positions_is_reported(tiny, run_cli):
     assert run_cli("train", tiny, "model.positions=learned", "model.max_positions=64", *few, "-q").code == 0
     assert run_cli("translate", "runs/tiny", "le chat " * 8, "--beam", 1).code == 0  # cut where places end
     result = run_cli("translate", "runs/tiny", "le", "zzz " * 200, "chat")
-    assert result.code == 4
-    assert result.err.startswith("error: line 2: a text of ")
-    assert result.err.endswith(
+    assert result.code == 4 and len(result.out.splitlines()) == 3
+    assert result.err.startswith(" warning: line 2: a text of ")
+    assert result.err.splitlines()[0].endswith(
         " tokens is longer than the 64 positions this model has learned; split it, or train with a larger "
-        "model.max_positions\n"
+        "model.max_positions"
     )
 
 

@@ -37,9 +37,23 @@ def test_neighbors_of_one_word_have_cosines_and_of_several_one_line_each(run_cli
     result = run_cli("vectors", "neighbors", glove, "king", "-n", 2)
     assert result.code == 0 and result.out.splitlines() == [" 0.7740  man", " 0.1387  étudiant"]
     result = run_cli("vectors", "neighbors", glove, "king", "Étudiant", "-n", 1)
-    assert result.out.splitlines() == ["king: man", "Étudiant: man"]
+    assert result.out.splitlines() == ["king: man 0.7740", "Étudiant: man 0.1951"]
     found = json.loads(run_cli("vectors", "neighbors", glove, "king", "--json").out)
     assert [near["word"] for near in found["king"]] == ["man", "étudiant", "queen", "woman"]
+
+
+def test_a_map_leaves_unknown_words_out_with_a_warning(run_cli, glove, tmp_path):
+    file = tmp_path / "map.json"
+    result = run_cli("vectors", "map", glove, *PEOPLE, "kng", "xyzzy", "-o", file, "-q")
+    assert result.code == 0 and [row["word"] for row in json.loads(file.read_text(encoding="utf-8"))["words"]] == list(
+        PEOPLE
+    )
+    assert result.err == (
+        ' warning: "kng" is none of the 5 words; did you mean king?; left out of the map\n'
+        ' warning: "xyzzy" is none of the 5 words; left out of the map\n'
+    )
+    none = run_cli("vectors", "map", glove, "kng", "xyzzy")
+    assert none.code == 4 and '"xyzzy" is none of the 5 words' in none.err
 
 
 @pytest.mark.parametrize("expression", [["king - man + woman"], ["king", "-", "man", "+", "woman"]])

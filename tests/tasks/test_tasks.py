@@ -67,6 +67,10 @@ def test_a_section_that_a_task_does_not_have_is_an_unknown_setting():
     assert refusal(["text.vocab_size=100"], Path("polly.toml")).startswith(
         'unknown setting "text", given on the command line; '
     )
+    inline = refusal([*TRANSLATOR, "model={kind = 'transformer', ffn_with = 3}"])
+    assert inline.startswith(
+        'unknown setting "model.ffn_with", given on the command line; did you mean model.ffn_width'
+    )
     assert refusal([*TRANSLATOR, "jobs.size=1"]).startswith('unknown setting "jobs", given on the command line; ')
 
 

@@ -33,6 +33,7 @@ from regard.cli.look import look
 from regard.cli.options import OrderedGroup, Verbosity, global_flags
 from regard.cli.recipes import config, new
 from regard.cli.runs import runs
+from regard.cli.streams import flush_stdout, open_standard_streams
 from regard.cli.studio import studio
 from regard.cli.train import train
 from regard.cli.translate import translate
@@ -95,16 +96,9 @@ def invoke(arguments: Sequence[str]) -> int:
 
 def main() -> NoReturn:
     """The program `regard`."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+    open_standard_streams()
     signal.signal(signal.SIGTERM, _terminate)
-    code = invoke(sys.argv[1:])
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # the reader has closed the pipe: flushing the buffer at exit must not fail
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(code)
+    sys.exit(flush_stdout(invoke(sys.argv[1:])))
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:

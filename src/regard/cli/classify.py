@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from regard.cli.console import Console
-from regard.cli.line_io import json_line, line_arguments, open_lines, predict_until_error
+from regard.cli.line_io import LineJob, json_line, line_arguments, open_lines
 from regard.cli.loading import load_model_as
 from regard.cli.options import json_option
+from regard.errors import LineError
 
 if TYPE_CHECKING:
     from regard.tasks.classify.predict import ClassifierPredictor, Prediction
@@ -33,7 +34,8 @@ def classify(
     """Classify texts, a file, or stdin to stdout: the most probable label of each text.
 
     RUN is a run directory or one of its checkpoints. There is one line of output per line of input, in the same order:
-    the label, a tab, its probability; with --top the next labels follow. An empty line stays empty.
+    the label, a tab, its probability; with --top the next labels follow. An empty line stays empty. A line that cannot
+    be read is reported, its output is empty, and the exit code at the end is 4.
 
     A model of tables reads one row of numbers per line, in the order of its columns or below a header line.
 
@@ -45,9 +47,9 @@ def classify(
     with open_lines("classifying", CHUNK, text, source, target) as job:
         from regard.tasks.classify.recipe import ClassificationModel
 
-        classifier = LineClassifier(load_model_as(run, ClassificationModel).predictor(), top, as_json)
+        classifier = LineClassifier(load_model_as(run, ClassificationModel).predictor(), top, as_json, job)
         job.run(classifier)
-    classifier.report_truncated()
+        classifier.report_truncated()
 
 
 @dataclass
@@ -57,6 +59,7 @@ class LineClassifier:
     predictor: ClassifierPredictor
     top: int
     as_json: bool
+    job: LineJob
     truncated: int = 0
     """texts that were longer than the model reads"""
 
@@ -65,9 +68,12 @@ class LineClassifier:
             self.predictor = replace(self.predictor, input_encoder=encoder)
             yield 1, [] if self.as_json else [HEADER]
             lines, first = lines[1:], 2
-        for part, found in predict_until_error(self.predictor.predict, lines, first) if lines else ():
+        for start, part, found in self.job.predict(self.predictor.predict, lines, first):
+            if isinstance(found, LineError):
+                yield 1, [json_line({"line": start, "error": str(found)}) if self.as_json else ""]
+                continue
             labels = [probs.top(self.top, self.predictor.labels) for probs in found]
-            rows = enumerate(zip(part, labels, found, strict=True), first)
+            rows = enumerate(zip(part, labels, found, strict=True), start)
             self.truncated += sum(probs.truncated > 0 for probs in found)
             yield len(part), [self.format(n, text, best, probs.truncated) for n, (text, best, probs) in rows]
 

@@ -111,7 +111,7 @@ class BarProgress(ProgressReporter):
 
 
 class Console:
-    """The stderr of a verb; with `quiet`, nothing is printed."""
+    """The stderr of a verb; with `quiet`, only warnings are printed."""
 
     def __init__(self, quiet: bool = False, file: TextIO | None = None) -> None:
         self.quiet, self.file = quiet, file or sys.stderr
@@ -131,14 +131,18 @@ class Console:
         """Columns of the terminal; unlimited for a file."""
         return shutil.get_terminal_size().columns if self.terminal else 10_000
 
-    def print(self, text: str) -> None:
-        """Print one line, above the progress bar if there is one."""
-        if self.quiet:
+    def print(self, text: str, always: bool = False) -> None:
+        """Print one line, above the progress bar if there is one; `always`: also with --quiet."""
+        if self.quiet and not always:
             return
         if self._bar is not None:
             self._bar.bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:
             print(text, file=self.file, flush=True)
+
+    def warn(self, text: str) -> None:
+        """Print a warning, also with --quiet: the result is not what was asked for, and only this line says so."""
+        self.print(f" warning: {text}", always=True)
 
     def progress(self, what: str, total: int | None = None, start: int = 0) -> ProgressReporter:
         """A bar on a terminal, lines elsewhere, nothing with --quiet."""

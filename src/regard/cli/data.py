@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from regard.cli.compare import family_paths
 from regard.cli.console import Console, StageProgress
 from regard.cli.loading import load_recipe, strict_option, with_strict
 from regard.cli.options import OrderedGroup, json_option, print_json, recipe_arguments, run_option
+from regard.config import read
+
+if TYPE_CHECKING:
+    from regard.tasks import Recipe
 
 
 @click.group(cls=OrderedGroup)
@@ -23,6 +29,16 @@ def data() -> None:
     """
 
 
+def load_data_recipe(source: Path, settings: tuple[str, ...], out: Path | None) -> tuple[Recipe, Path, bool]:
+    """The recipe, the directory of its data, and whether it is a comparison: its models share their prepared data."""
+    path, folder = family_paths(source, out)
+    if path.is_file() and "family" in read(path):
+        from regard.compare.recipe import PREPARED, Comparison
+
+        return Comparison.read(path, settings).members[0].recipe, folder / PREPARED, True
+    return *load_recipe(source, settings, out), False
+
+
 @data.command()
 @recipe_arguments
 @run_option
@@ -30,7 +46,8 @@ def data() -> None:
 def prepare(recipe: Path, settings: tuple[str, ...], out: Path | None, strict: bool) -> None:
     """Download, clean and split the data, train the tokenizer, and write the shards that training reads.
 
-    `regard train` does this by itself if it was not done before.
+    `regard train` does this by itself if it was not done before. RECIPE may also be that of a comparison, whose models
+    share their data.
 
     \b
     Examples:
@@ -40,12 +57,13 @@ def prepare(recipe: Path, settings: tuple[str, ...], out: Path | None, strict: b
     from regard.run import Run
     from regard.run_lock import RunLock
 
-    chosen, path = load_recipe(recipe, with_strict(settings, strict), out)
+    chosen, path, is_family = load_data_recipe(recipe, with_strict(settings, strict), out)
     run = Run(path)
     with StageProgress(Console.of_verb()) as stages:
         chosen.fetch(stages.download)
         with RunLock(path):
-            run.begin(chosen)
+            if not is_family:
+                run.begin(chosen)
             run.prepare(chosen, stages)
     Console.of_verb().print("\n".join(chosen.format_statistics(chosen.statistics(path))))
     click.echo(str(path))
@@ -65,7 +83,7 @@ def stats(recipe: Path, settings: tuple[str, ...], strict: bool, as_json: bool) 
     """
     from regard.run import Run
 
-    chosen, path = load_recipe(recipe, with_strict(settings, strict), None)
+    chosen, path, _ = load_data_recipe(recipe, with_strict(settings, strict), None)
     with tempfile.TemporaryDirectory() as folder, StageProgress(Console.of_verb()) as stages:
         chosen.fetch(stages.download)
         run = Run(path)

@@ -60,8 +60,8 @@ def _print_usage_error(error: click.ClickException) -> int:
 
 
 def _print_unexpected(error: Exception, verbosity: Verbosity) -> int:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
-        where = f"{error.filename}: " if error.filename else ""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EBADF):
+        where = f"{error.filename}: " if error.filename else "stdout: " if error.errno == errno.EBADF else ""
         return _print_error(f"{where}cannot be written ({error.strerror})", OutputError.exit_code, verbosity)
     if isinstance(error, RuntimeError) and "allocate memory" in str(error):  # torch's own MemoryError
         return _print_error(OUT_OF_MEMORY, 1, verbosity)

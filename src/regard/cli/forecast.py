@@ -13,6 +13,7 @@ from regard.cli.console import Console
 from regard.cli.line_io import open_output, truncate, write_errors
 from regard.cli.loading import load_model_as
 from regard.cli.options import PATH, json_option, print_json
+from regard.cli.streams import stdin_bytes
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def read_history(model: ForecastModel, series: Path | None) -> TimeSeries:
 
     if series != STDIN:
         return model.read(series)
-    block = sys.stdin.buffer.read().removeprefix(b"\xef\xbb\xbf")
+    block = stdin_bytes("a file").read().removeprefix(b"\xef\xbb\xbf")
     return parse_time_series(decode_lines(block.removesuffix(b"\n"), "stdin"), "stdin", model.column_spec)
 
 

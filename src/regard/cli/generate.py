@@ -78,7 +78,7 @@ def read_prompt(prompt: str | None, source: Path | None) -> str:
         return prompt
     if source is not None:
         return "\n".join(read_lines(source))
-    if sys.stdin.isatty():
+    if sys.stdin is None or sys.stdin.isatty():
         return ""
     block = sys.stdin.buffer.read().removeprefix(b"\xef\xbb\xbf")
     return "\n".join(decode_lines(block.removesuffix(b"\n"), "stdin"))

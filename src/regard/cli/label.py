@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from regard.cli.line_io import Answer, json_line, line_arguments, open_lines, predict_until_error
+from regard.cli.line_io import Answer, LineJob, json_line, line_arguments, open_lines
 from regard.cli.loading import load_model_as
 from regard.cli.options import json_option
-from regard.errors import ConfigError, DataError
+from regard.errors import ConfigError, DataError, LineError
 
 if TYPE_CHECKING:
     from regard.tasks.label.predict import LabeledText, LabelPredictor
@@ -34,8 +34,9 @@ def label(
 
     RUN is a run directory or one of its checkpoints. There is one line of output per line of input, in the same order:
     word/TAG word/TAG; a model that restores case, accents and punctuation writes the text itself. --json gives the
-    start and end (in characters) and the probability of each word, and the spans (names, phrases). Empty lines stay
-    empty.
+    start and end (in characters) and the probability of each word, and the same of the spans (names, phrases), whose
+    probability is that of their least certain word. Empty lines stay empty. A line that cannot be read is reported,
+    its output is empty, and the exit code at the end is 4.
 
     \b
     Examples:
@@ -51,10 +52,10 @@ def label(
         if conll:
             job.run(label_conll(model.predictor(), *_conll_format(model)), sentence_chunks(job.chunks))
         else:
-            job.run(label_texts(model.predictor(), as_json))
+            job.run(label_texts(job, model.predictor(), as_json))
 
 
-def label_texts(predictor: LabelPredictor, as_json: bool) -> Answer:
+def label_texts(job: LineJob, predictor: LabelPredictor, as_json: bool) -> Answer:
     """Labels plain text: one output line per line."""
     from regard.data.lines import printable
 
@@ -62,8 +63,11 @@ def label_texts(predictor: LabelPredictor, as_json: bool) -> Answer:
         return json_line({"line": number, **asdict(found)}) if as_json else printable(found.output)
 
     def answer(lines: list[str], first: int) -> Iterator[tuple[int, list[str]]]:
-        for part, found in predict_until_error(predictor.label, lines, first):
-            yield len(part), [output(number, one) for number, one in enumerate(found, first)]
+        for start, part, found in job.predict(predictor.label, lines, first):
+            if isinstance(found, LineError):
+                yield 1, [json_line({"line": start, "error": str(found)}) if as_json else ""]
+                continue
+            yield len(part), [output(number, one) for number, one in enumerate(found, start)]
 
     return answer
 

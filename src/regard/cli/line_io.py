@@ -19,13 +19,17 @@ import click
 
 from regard.cli.console import Console, ProgressReporter, SilentProgress
 from regard.cli.options import PATH
+from regard.cli.streams import stdin_bytes, stdin_is_terminal
 from regard.errors import ConfigError, DataError, Interrupted, LineError, OutputError, Terminated
 from regard.interrupts import SignalScope
+from regard.plurals import count_noun
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 BLOCK = 1 << 16
+MAX_REPORTS = 20
+"""lines without an answer that are reported one by one"""
 UNSAFE = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Characters that JSON allows and no terminal should get: controls, line ends, bidirectional overrides."""
 Answer = Callable[[list[str], int], Iterator[tuple[int, list[str]]]]
@@ -39,19 +43,63 @@ def line_arguments(function: F) -> F:
     return click.argument("run", type=PATH)(click.argument("text", nargs=-1)(source(output(function))))
 
 
+@dataclass
+class FailedLines:
+    """Lines that have no answer: each is reported on stderr, and all of them are an error at the end."""
+
+    console: Console
+    only: bool = False
+    """whether the input is a single text: its error ends the command, and nothing is written"""
+    count: int = 0
+
+    def report(self, error: LineError) -> None:
+        """Count a line and report it; of very many the first ones."""
+        if self.only:
+            raise error
+        self.count += 1
+        if self.count <= MAX_REPORTS:
+            self.console.warn(str(error))
+
+    def check(self) -> None:
+        """Raise if any line had no answer."""
+        if self.count:
+            lines = f"{count_noun(self.count, 'line')} of the input {'has' if self.count == 1 else 'have'} no answer"
+            raise DataError(f"{lines}; the output has an empty line (with --json, an error) in each such place")
+
+
 @dataclass(frozen=True)
 class LineJob:
-    """Chunks of input lines, the file for the output, and the progress between them."""
+    """Chunks of input lines, the file for the output, the progress between them, and lines without an answer."""
 
     chunks: Iterator[list[str]]
     output: TextIO
     name: str
     progress: ProgressReporter
+    failed: FailedLines
 
     def run(self, answer: Answer, chunks: Iterator[list[str]] | None = None) -> None:
         """Answer chunk by chunk, in place of what the output file held; `chunks`: other ones than the input's."""
         with LineWriter(self.output if self.name == "stdout" else truncate(self.output), self.name) as out:
             run_lines(answer, self.chunks if chunks is None else chunks, out, self.progress)
+
+    def predict(
+        self, predict: Callable[[list[str], int], T], lines: list[str], first_line: int
+    ) -> Iterator[tuple[int, list[str], T | LineError]]:
+        """Lines with their predictions and the number of the first; a bad line stands alone, with its error."""
+        start = 0
+        while start < len(lines):
+            try:
+                found = predict(lines[start:], first_line + start)
+            except LineError as error:
+                bad = error.line - first_line
+                if bad > start:  # one of those before it may be bad in another way
+                    yield from self.predict(predict, lines[start:bad], first_line + start)
+                self.failed.report(error)
+                yield error.line, [lines[bad]], error
+                start = bad + 1
+            else:
+                yield first_line + start, lines[start:], found
+                return
 
 
 @contextmanager
@@ -64,30 +112,33 @@ def open_lines(
     """
     if text and source:
         raise ConfigError("give either texts or -i, not both")
+    console = Console.of_verb()
     with ExitStack() as open_files:
-        chunks, progress = _input_chunks(what, size, text, (source, target), open_files)
+        open_files.callback(console.close)
+        chunks, progress = _input_chunks(what, size, text, (source, target), console)
         output = sys.stdout if target is None else open_files.enter_context(open_output(target, source))
-        yield LineJob(chunks, output, "stdout" if target is None else str(target), progress)
+        failed = FailedLines(console, only=len(text) == 1)
+        yield LineJob(chunks, output, "stdout" if target is None else str(target), progress, failed)
+    failed.check()
 
 
 def _input_chunks(
-    what: str, size: int, text: tuple[str, ...], files: tuple[Path | None, Path | None], open_files: ExitStack
+    what: str, size: int, text: tuple[str, ...], files: tuple[Path | None, Path | None], console: Console
 ) -> tuple[Iterator[list[str]], ProgressReporter]:
     source, target = files
     if text:
         return chunk_lines(iter(text), size), SilentProgress()
     if source is None:
-        if sys.stdin.isatty():
-            Console.of_verb().print("one text per line; Ctrl-D ends")
-        return read_stdin(sys.stdin.buffer, size), SilentProgress()
+        lines = stdin_bytes("a text, or a file with -i")
+        if stdin_is_terminal():
+            console.print("one text per line; Ctrl-D ends")
+        return read_stdin(lines, size), SilentProgress()
     from regard.data import read_lines
 
     # a pipe can be read only once
     total = sum(1 for _ in read_lines(source)) if source.is_file() or not source.exists() else None
     if target is None and sys.stdout.isatty():  # a bar would appear between the lines
         return chunk_lines(read_lines(source), size), SilentProgress()
-    console = Console.of_verb()
-    open_files.callback(console.close)
     return chunk_lines(read_lines(source), size), console.progress(what, total)
 
 
@@ -106,20 +157,6 @@ def run_lines(answer: Answer, chunks: Iterator[list[str]], out: LineWriter, prog
         raise
     except OSError as error:
         raise OutputError(f"{out.name}: cannot be written ({error.strerror or error}); {done:,} lines were") from None
-
-
-def predict_until_error(
-    predict: Callable[[list[str], int], T], lines: list[str], first_line: int
-) -> Iterator[tuple[list[str], T]]:
-    """Lines with their predictions; if a line is bad, those before it, and then its error."""
-    try:
-        found = predict(lines, first_line)
-    except LineError as error:
-        before = lines[: error.line - first_line]
-        if before:  # one of them may be bad in another way
-            yield from predict_until_error(predict, before, first_line)
-        raise
-    yield lines, found
 
 
 def json_line(row: Mapping[str, Any]) -> str:
@@ -273,6 +310,6 @@ def truncate(file: TextIO) -> TextIO:
 def _same_file(path: Path, source: Path | None) -> bool:
     try:
         read = source.stat() if source is not None else os.fstat(sys.stdin.fileno())
-    except (OSError, ValueError):  # there is no such file, or stdin has no descriptor
+    except (OSError, ValueError, AttributeError):  # there is no such file, or stdin has no descriptor or is closed
         return False
     return os.path.samestat(read, path.stat())

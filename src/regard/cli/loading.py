@@ -47,7 +47,7 @@ def load_model(run: Path) -> Model:
 
     model = regard.load(run)
     for reason in model.refused:
-        Console.of_verb().print(f" warning: {reason}; using step {model.step}")
+        Console.of_verb().warn(f"{reason}; using step {model.step}")
     return model
 
 

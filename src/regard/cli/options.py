@@ -15,6 +15,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
 
 RENAMED_OPTIONS = {"--nbest": "--n-best", "--must": "--require"}
+SETTING_OPTIONS = {
+    "--steps": "train.steps=1000",
+    "--epochs": "train.epochs=10",
+    "--minutes": "train.minutes=15",
+    "--lr": "train.schedule.lr=0.001",
+    "--learning-rate": "train.schedule.lr=0.001",
+    "--batch-size": "train.batch_tokens=4096",
+    "--batch-tokens": "train.batch_tokens=4096",
+    "--seed": "seed=1",
+    "--layers": "model.layers=3",
+    "--width": "model.width=256",
+    "--dropout": "model.dropout=0.1",
+    "--vocab-size": "text.vocab_size=8000",
+}
+"""Options of other trainers -> the setting that does the same here."""
 RENAMED_COMMANDS = {"neighbours": "neighbors"}
 """Old name -> new name: an old one is answered with a hint."""
 
@@ -44,8 +59,11 @@ class OrderedGroup(click.Group):
 
 
 def renamed_option(error: click.NoSuchOption) -> str | None:
-    """The message for an option that this command has under a new name."""
+    """The message for an option that this command has under a new name, or as a setting."""
     new = RENAMED_OPTIONS.get(error.option_name)
+    setting = SETTING_OPTIONS.get(error.option_name)
+    if error.ctx is not None and setting and any(p.name == "settings" for p in error.ctx.command.params):
+        return f"no such option: {error.option_name}; settings are given as key=value: {setting}"
     if error.ctx is None or all(new not in parameter.opts for parameter in error.ctx.command.params):
         return None
     return f"no such option: {error.option_name}; it is now {new}"
@@ -60,7 +78,7 @@ def global_flags(visible: bool = False) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         option: dict[str, Any] = {"is_flag": True, "expose_value": False, "hidden": not visible, "callback": set_flag}
-        quiet = click.option("-q", "--quiet", help="Print results and errors only.", **option)
+        quiet = click.option("-q", "--quiet", help="Print results, warnings and errors only.", **option)
         verbose = click.option("-v", "--verbose", help="Print errors with their traceback.", **option)
         return quiet(verbose(function))
 

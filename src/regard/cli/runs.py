@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import click
 from regard.cli.console import Console, format_duration
 from regard.cli.options import PATH, OrderedGroup, json_option, print_json
 from regard.cli.score_format import DERIVED, format_metric, format_metrics, metric_names, metric_title
+from regard.cli.streams import stdin_is_terminal
 from regard.errors import ConfigError, InputError, ModelError
 
 
@@ -173,7 +173,7 @@ def remove(paths: tuple[Path, ...], yes: bool) -> None:
     for path in paths:
         check_run(path)
     if not yes:
-        if not sys.stdin.isatty():
+        if not stdin_is_terminal():
             raise ConfigError("stdin is not a terminal, so the removal cannot be confirmed; use --yes")
         click.confirm(f"remove {', '.join(map(str, paths))}?", abort=True, err=True)
     for path in paths:

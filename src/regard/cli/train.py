@@ -109,7 +109,7 @@ def train_run(recipe: Recipe, path: Path, fresh: bool) -> TrainReport | None:
             if recipe.train.probe is not None and group.is_main:
                 from regard.train.probe import Probe
 
-                listeners.append(Probe(path, recipe.train.probe, log.write))
+                listeners.append(Probe(path, recipe.train.probe, log.warn))
             report = Run(path).train(recipe, group=group, listeners=listeners, progress=stages, fresh=fresh)
     except (Interrupted, Terminated, Diverged) as error:
         if not group.is_main:  # all ranks stop for the same reason; the main one reports it

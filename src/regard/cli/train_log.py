@@ -59,18 +59,22 @@ class TrainLog:
             case events.Ended():
                 self.console.close()
 
-    def write(self, text: str) -> None:
-        """Print a line, cut to the terminal's width, and append all of it to log.txt."""
+    def write(self, text: str, always: bool = False) -> None:
+        """Print a line, cut to the terminal's width, and append all of it to log.txt; `always`: also with --quiet."""
         from regard.files import append_line
         from regard.look.tokens import isolate_bidi, truncate
 
-        self.console.print(isolate_bidi(truncate(text, self.console.width)))
+        self.console.print(isolate_bidi(truncate(text, self.console.width)), always)
         append_line(self.run / "log.txt", text)
+
+    def warn(self, text: str) -> None:
+        """Write a warning, which --quiet does not hide."""
+        self.write(text, always=True)
 
     def on_began(self, event: Any) -> None:
         self.step, self.steps = event.step, event.steps
         for refused in event.refused:
-            self.write(f" warning  {refused}")
+            self.warn(f" warning  {refused}")
         from regard.tasks.init_weights import InitReport
 
         for line in summary_lines(self.run, self.recipe, event.parameters, InitReport.load(self.run)):

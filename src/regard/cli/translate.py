@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from regard.cli.line_io import Answer, json_line, line_arguments, open_lines, predict_until_error
+from regard.cli.line_io import Answer, LineJob, json_line, line_arguments, open_lines
 from regard.cli.loading import load_model_as
 from regard.cli.options import json_option
-from regard.errors import ConfigError
+from regard.errors import ConfigError, LineError
 
 if TYPE_CHECKING:
     from regard.tasks.translate.predict import Translation, Translator
@@ -34,17 +34,23 @@ class TranslationFormat:
         if self.as_json:
             return [json_line({"line": number, "source": source, "translations": [asdict(t) for t in found]})]
         front = f"{number}\t" if self.n_best > 1 else ""
-        scores = [f"{t.score:.4f}\t" if self.scores else "" for t in found]
+        scores = [f"{t.value:.4f}\t{t.score:.4f}\t" if self.scores else "" for t in found]
         return [front + score + t.text for score, t in zip(scores, found, strict=True)]
+
+    def failed_line(self, number: int, error: LineError) -> str:
+        """The output for a source without a translation, so that the following lines stay in their place."""
+        if self.as_json:
+            return json_line({"line": number, "error": str(error)})
+        return f"{number}\t" if self.n_best > 1 else ""
 
 
 @click.command()
 @line_arguments
 @click.option("--beam", type=int, help="Beam size; 1 is greedy search.  [default: the recipe's]")
 @click.option(
-    "--n-best", type=int, default=1, help="Number of translations per text; lines start with the text's number."
+    "--n-best", type=int, default=1, help="Different translations per text, at most; lines start with its number."
 )
-@click.option("--scores", is_flag=True, help="Print the log-probability before each translation.")
+@click.option("--scores", is_flag=True, help="Print the score that ranks and the log-probability first.")
 @click.option("--prefix", default="", help="Every translation starts with this text.")
 @click.option("--require", multiple=True, metavar="WORDS", help="Every translation contains this; may be repeated.")
 @json_option
@@ -63,7 +69,8 @@ def translate(
     """Translate texts, a file, or stdin to stdout.
 
     RUN is a run directory or one of its checkpoints. There is one line of output per line of input, in the same order;
-    empty lines stay empty.
+    empty lines stay empty. A line that is too long for the model is reported, its output is empty, and the exit code
+    at the end is 4.
 
     \b
     Examples:
@@ -76,19 +83,26 @@ def translate(
         from regard.tasks.translate.recipe import TranslationModel
 
         translator = load_model_as(run, TranslationModel).translator(beam, n_best)
-        job.run(translate_lines(translator, prefix, require, TranslationFormat(n_best, scores, as_json)))
+        translator.check_required(require)
+        job.run(translate_lines(job, translator, (prefix, require), TranslationFormat(n_best, scores, as_json)))
 
 
-def translate_lines(translator: Translator, prefix: str, require: Sequence[str], style: TranslationFormat) -> Answer:
-    """Translates chunks of lines."""
+def translate_lines(
+    job: LineJob, translator: Translator, conditions: tuple[str, Sequence[str]], style: TranslationFormat
+) -> Answer:
+    """Translates chunks of lines; `conditions`: the prefix of each translation, and what it must contain."""
+    prefix, require = conditions
 
     def predict(lines: list[str], first_line: int) -> list[list[Translation]]:
         constraints = [list(require)] * len(lines) if require else None
         return translator.translate(lines, prefix, constraints, first_line)
 
     def answer(lines: list[str], first: int) -> Iterator[tuple[int, list[str]]]:
-        for part, found in predict_until_error(predict, lines, first):
-            rows = enumerate(zip(part, found, strict=True), first)
+        for start, part, found in job.predict(predict, lines, first):
+            if isinstance(found, LineError):
+                yield 1, [style.failed_line(start, found)]
+                continue
+            rows = enumerate(zip(part, found, strict=True), start)
             yield len(part), [line for number, (text, best) in rows for line in style.lines(number, text, best)]
 
     return answer

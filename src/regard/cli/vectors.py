@@ -15,7 +15,7 @@ from regard.cli.line_io import LineWriter, open_output, truncate, write_errors
 from regard.cli.loading import load_model
 from regard.cli.look import VIEW_FORMATS, show_view
 from regard.cli.options import PATH, OrderedGroup, json_option, print_json
-from regard.errors import ConfigError
+from regard.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -125,7 +125,7 @@ def draw_map(
 ) -> None:
     """Draw words in two dimensions: the first two principal components (PCA) of their vectors.
 
-    Without words, the first forty of the table are drawn.
+    Without words, the first forty of the table are drawn. Unknown words are left out, with a warning.
 
     \b
     Examples:
@@ -139,6 +139,8 @@ def draw_map(
     from regard.look.wordmap import WordMapView
 
     table = load_table(source, **part)
+    if word:
+        word = known_words(table, word)
     nearest = [found.word for query in word for found in table.neighbors(query, near)] if near else []
     found = table.pca_map([*word, *nearest])
     title = f"{len(found.words)} words of {source.name}"
@@ -208,15 +210,32 @@ def _with_progress(lines: Iterator[str], total: int, stages: StageProgress) -> I
 
 
 def print_neighbors(query: str, found: Sequence[Neighbor], only: bool) -> None:
-    """Print neighbors: one per line, or all on one line if there are several queries."""
+    """Print neighbors with their cosines: one per line, or all on one line if there are several queries."""
     from regard.look.tokens import make_visible, truncate
 
     names = [truncate(make_visible(near.word), WORD_WIDTH) for near in found]
     if not only:
-        click.echo(f"{truncate(make_visible(query), WORD_WIDTH)}: {', '.join(names)}")
+        row = ", ".join(f"{name} {near.cosine:.4f}" for near, name in zip(found, names, strict=True))
+        click.echo(f"{truncate(make_visible(query), WORD_WIDTH)}: {row}")
         return
     for near, name in zip(found, names, strict=True):
         click.echo(f"{near.cosine:7.4f}  {name}")
+
+
+def known_words(table: WordTable, words: Sequence[str]) -> tuple[str, ...]:
+    """The words that the table has; each of the others is reported on stderr, and an error if there is no other."""
+    known, problems = [], []
+    for word in words:
+        try:
+            table.index(word)
+            known.append(word)
+        except DataError as error:
+            problems.append(str(error))
+    if not known:
+        raise DataError("; ".join(problems))
+    for problem in problems:
+        Console.of_verb().warn(f"{problem}; left out of the map")
+    return tuple(known)
 
 
 def _answer_questions(table: WordTable, questions: Path, as_json: bool) -> None:

@@ -183,7 +183,8 @@ class Recipe(InitFields, ABC):
             return cls.parse(table, started)
         except config.UnknownSetting as error:
             given = [setting.partition("=")[0].strip() for setting in settings]
-            here = any(f"{key}.".startswith(f"{error.key}.") for key in given)
+            pairs = [(f"{key}.", f"{error.key}.") for key in given]  # a setting may be part of a key, or a whole table
+            here = path is None or any(a.startswith(b) or b.startswith(a) for a, b in pairs)
             raise ConfigError(error.message("given on the command line" if here else f"in {path}")) from None
 
     @classmethod

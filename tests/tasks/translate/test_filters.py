@@ -130,6 +130,15 @@ def test_nothing_left_is_an_error_with_the_reasons() -> None:
     )
 
 
+def test_two_equal_files_are_named_as_the_reason() -> None:
+    with pytest.raises(DataError) as caught:
+        list(filter_pairs([("a", "a"), ("b", "b")], FilterConfig(), Counter()))
+    assert str(caught.value) == (
+        "no pair is left: read 2 pairs, kept 0; dropped: 2 identical sides; source and target are the same text: name "
+        "two files, or set filter.identical=false"
+    )
+
+
 def test_pairs_with_too_many_tokens_are_dropped_and_counted() -> None:
     def lengths(texts: list[str]) -> list[list[int]]:
         return [[0] * len(text) for text in texts]

@@ -180,3 +180,9 @@ def test_lengths_and_padding_are_counted_per_side(tmp_path: Path) -> None:
     shards = Shards.open(tmp_path / "train")
     assert shards.length_statistics("source") == {"tokens": 4, "mean": 2.0, "p99": 2, "most": 3}
     assert [padding_share(PairLengths(shards, side), [np.array([0, 1])]) for side in (0, 1)] == [0.25, 0.0]
+
+
+def test_identical_source_and_target_are_refused_as_such_and_not_as_empty(tmp_path: Path) -> None:
+    message = r"^no pair is left: read \d+ pairs, kept 0; dropped: \d+ identical sides; source and target are the same"
+    with pytest.raises(DataError, match=message):
+        preparation(tmp_path, [(f"le chat {i}", f"le chat {i}") for i in range(50)]).run(tmp_path / "run")

@@ -52,6 +52,8 @@ class TextSpan:
     text: str
     start: int
     end: int
+    probability: float | None
+    """that of its least certain word: an upper bound for the whole span; None for numbers"""
 
 
 @dataclass(frozen=True)
@@ -161,8 +163,10 @@ class LabelPredictor:
     def _spans(self, text: str, tokens: Sequence[LabeledToken]) -> tuple[TextSpan, ...]:
         if not self.with_spans:
             return ()
-        return tuple(
-            TextSpan(span.kind, text[start:end], start, end)
-            for span in spans([token.tag for token in tokens])
-            for start, end in [(tokens[span.start].start, tokens[span.end - 1].end)]
-        )
+        found = []
+        for span in spans([token.tag for token in tokens]):
+            words = tokens[span.start : span.end]
+            start, end = words[0].start, words[-1].end
+            least = min((word.probability for word in words if word.probability is not None), default=None)
+            found.append(TextSpan(span.kind, text[start:end], start, end, least))
+        return tuple(found)

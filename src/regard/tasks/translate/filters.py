@@ -87,9 +87,11 @@ def filter_pairs(
         kept = True
         yield pair
     if not kept:
-        raise DataError(
-            f"no pair is left: {format_filter_counts(counts - before)}; check the data or the filter settings"
-        )
+        found = counts - before
+        advice = "check the data or the filter settings"
+        if found["identical sides"] == found["read"] > 0:
+            advice = "source and target are the same text: name two files, or set filter.identical=false"
+        raise DataError(f"no pair is left: {format_filter_counts(found)}; {advice}")
 
 
 def drop_known_targets(pairs: Iterable[Pair], known: np.ndarray, reason: str, counts: Counter[str]) -> Iterator[Pair]:

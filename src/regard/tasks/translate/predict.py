@@ -60,7 +60,7 @@ class Translator:
         constraints: Sequence[Sequence[str]] | None = None,
         first_line: int = 1,
     ) -> list[list[Translation]]:
-        """The n best translations of each text, in order; an empty text has an empty translation.
+        """The n best translations of each text, in order, each text once; an empty text has an empty translation.
 
         `prefix`: beginning of every output. `constraints`: for each text, the words that must appear. `first_line`:
         line number of the first text, for errors.
@@ -85,7 +85,10 @@ class Translator:
             for row, hypotheses in zip(rows, with_line_errors(decode_rows, rows, first_line), strict=True):
                 if not hypotheses or not all(math.isfinite(h.score) for h in hypotheses):
                     raise ModelError(f"line {first_line + row}: the model's outputs are not numbers; it is damaged")
-                found[row] = [self._to_translation(h) for h in hypotheses]
+                different: dict[str, Translation] = {}
+                for translation in map(self._to_translation, hypotheses):  # the best comes first
+                    different.setdefault(translation.text, translation)  # a text may have several tokenizations
+                found[row] = list(different.values())
         return found
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
@@ -143,6 +146,13 @@ class Translator:
                 why = "cannot appear in an output: the vocabulary does not know all of it"
                 raise UnsatisfiableConstraint(number, f'"{printable(word)}" {why}')
         return required
+
+    def check_required(self, words: Sequence[str]) -> None:
+        """Raise a DataError if one of the words can appear in no output, whatever the text."""
+        try:
+            self._constraint(0, words)
+        except UnsatisfiableConstraint as error:
+            raise DataError(f"--require: {error.why}") from None
 
     def _to_translation(self, hypothesis: Hypothesis) -> Translation:
         vocabulary = self.vocabularies.target

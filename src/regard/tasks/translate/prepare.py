@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -54,10 +54,11 @@ class Vocabularies:
     @classmethod
     def load(cls, folder: Path) -> Vocabularies:
         """Read what `save` wrote."""
-        if (folder / "tokenizer.json").exists():
+        files = [folder / f"tokenizer.{side}.json" for side in SIDES]
+        if not any(file.exists() for file in files):  # shared, or missing: then it is this file that the error names
             both = Tokenizer.load(folder / "tokenizer.json")
             return cls(both, both)
-        return cls(*(Tokenizer.load(folder / f"tokenizer.{side}.json") for side in SIDES))
+        return cls(*map(Tokenizer.load, files))
 
 
 @dataclass(frozen=True)
@@ -147,9 +148,9 @@ class TranslatePreparation:
         progress("tokenizer", 0, total=0)
 
         def lines(*sides: int) -> Iterator[str]:
-            for pair in islice(self.pairs("train"), 0, None, stride):
-                if self.filter.reason(*pair) is None:
-                    yield from (pair[side] for side in sides)
+            read = islice(self.pairs("train"), 0, None, stride)
+            for pair in filter_pairs(read, replace(self.filter, duplicates=False), Counter()):
+                yield from (pair[side] for side in sides)
 
         if self.task.share_vocab:
             both = Tokenizer.train(lines(0, 1), self.text)
@@ -174,7 +175,7 @@ class TranslatePreparation:
         if split == "valid":
             columns |= dict.fromkeys(TEXTS, "text")
         # duplicates stay in validation: its distribution is not changed
-        rules = self.filter if split == "train" else FilterConfig(**{**asdict(self.filter), "duplicates": False})
+        rules = self.filter if split == "train" else replace(self.filter, duplicates=False)
         with ShardWriter(folder, columns, metadata=self.identity()) as writer:
             pairs = filter_pairs(self.pairs(split, counts), rules, counts)
             encode = vocabularies.source.encode_batch, vocabularies.target.encode_batch

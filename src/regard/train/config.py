@@ -27,7 +27,7 @@ class TrainConfig:
     minutes: float | None = None
     """training time without validation; converted into steps once, at the start, by timing a few batches"""
     batch_tokens: int = 4096
-    """batch size in tokens: positions on the longer side, padding included, over all processes"""
+    """batch size in positions (tokens, steps of a series) on the longer side, padding included, over all processes"""
     accumulate: int = 1
     """gradient accumulation: batches per update"""
     optimizer: OptimizerConfig = Adam()
@@ -41,7 +41,7 @@ class TrainConfig:
     rates: dict[str, float] = field(default_factory=dict)
     """multipliers of the learning rate by patterns of names, such as {"encoder.*" = 0.1}; several matches multiply"""
     label_smoothing: float = 0.1
-    """label smoothing: share of the target probability spread over the whole vocabulary"""
+    """label smoothing: share of the target probability spread over all classes; 0 where targets are numbers"""
     ema: float = 0.0
     """exponential moving average of the weights: its decay, such as 0.999 (less in the first steps); 0: no averaging"""
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -61,7 +61,7 @@ class TrainConfig:
     tensorboard: bool = False
     """also write event files for TensorBoard; needs the tensorboard extra"""
     probe: str | None = None
-    """a text whose attention is recorded at each validation; the studio shows how it develops"""
+    """an input whose attention is recorded at each validation; the studio shows how it develops"""
     on_divergence: OnDivergence = "stop"
     """when training diverges: stop, skip the update, or go back to a good checkpoint with a lower learning rate"""
     divergence: DivergenceRule = DivergenceRule()

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers import check_refused
 from regard.data.splits import split_of
 from regard.errors import ConfigError, DataError, InputError
+from regard.tasks import Recipe
 from regard.tasks.classify.sources import (
     LabeledCsv,
     LabeledExample,
@@ -213,3 +215,22 @@ def test_an_invalid_table_is_reported_with_its_line(text, columns, message, tmp_
     with pytest.raises(DataError) as caught:
         LabeledTable(train=path, label="kind", **columns).rows("train")
     assert str(caught.value) == message.replace("FILE", path)
+
+
+def test_labels_get_their_names_and_a_label_without_one_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("1 so great\n0 so bad\npositive fine\n2 so so\n", encoding="utf-8")
+    found = LabeledLines(train=str(path), label_names=("0=negative", "1 = positive")).examples("train")
+    assert [next(found).label for _ in range(3)] == ["positive", "negative", "positive"]
+    check_refused(
+        DataError, f'{path}, line 4: the label "2" has no name; data.label_names has 0, 1', lambda: next(found)
+    )
+    for wrong in ("0", "=a", "a="):
+        message = f'label_names: expected LABEL=NAME, such as "1=positive", got "{wrong}"'
+        check_refused(ConfigError, message, lambda wrong=wrong: LabeledLines(train="a", label_names=(wrong,)))
+
+
+def test_the_labels_of_sst2_have_names() -> None:
+    for name in ("sst2", "sst2-glove"):
+        recipe = Recipe.read(Path(__file__).parents[3] / "recipes" / "classify" / f"{name}.toml")
+        assert recipe.data.label_names == ("0=negative", "1=positive")

@@ -6,7 +6,7 @@ A column is given by its name in the header, or by its number, counted from 1. I
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -19,7 +19,7 @@ from regard.data.lines import json_text, read_json_lines, read_lines
 from regard.data.movie_reviews import LabeledExample, MovieReviews
 from regard.data.sources import FileSource
 from regard.data.splits import check_valid_share
-from regard.errors import DataError
+from regard.errors import ConfigError, DataError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +37,35 @@ class LabeledFiles(FileSource):
 class LabeledTexts(LabeledFiles):
     """Files of labeled texts; subclasses add the file format."""
 
-    @abstractmethod
+    label_names: tuple[str, ...] | None = None
+    """names for the labels in the files, each as LABEL=NAME: ["0=negative", "1=positive"]"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for pair in self.label_names or ():
+            if not all(part.strip() for part in pair.partition("=")):
+                raise ConfigError(f'label_names: expected LABEL=NAME, such as "1=positive", got "{pair}"')
+
     def examples(self, split: str) -> Iterator[LabeledExample]:
-        """The examples of a split in order, read lazily."""
+        """The examples of a split in order, read lazily, with the names of their labels."""
+        if not self.label_names:
+            return self.read_examples(split)
+        names = {label.strip(): name.strip() for label, _, name in (pair.partition("=") for pair in self.label_names)}
+        return (self._with_name(example, names, self.file(split)) for example in self.read_examples(split))
+
+    def _with_name(self, example: LabeledExample, names: Mapping[str, str], path: str) -> LabeledExample:
+        if example.label in names:
+            return example._replace(label=names[example.label])
+        if example.label in names.values():  # a file of your own may use the names
+            return example
+        raise DataError(
+            f'{path}, line {example.line}: the label "{example.label}" has no name; data.label_names has '
+            f"{', '.join(names)}"
+        )
+
+    @abstractmethod
+    def read_examples(self, split: str) -> Iterator[LabeledExample]:
+        """The examples of a split as they are in its file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +80,9 @@ class LabeledColumns(LabeledTexts):
     def scored_on(self, path: Path) -> Self:
         ending, own = (Path(str(name).removesuffix(".gz")).suffix for name in (path, self.train))
         cls: Any = type(self) if ending == own else BY_ENDING.get(ending, type(self))
-        shared = {name: getattr(self, name) for name in ("train", "valid", "valid_share", "text", "label")}
+        shared = {
+            name: getattr(self, name) for name in ("train", "valid", "valid_share", "text", "label", "label_names")
+        }
         return cls(test=str(path), **shared)
 
 
@@ -65,7 +93,7 @@ class LabeledTsv(LabeledColumns):
     kind: Literal["tsv"] = "tsv"
     """one tab-separated file per split"""
 
-    def examples(self, split: str) -> Iterator[LabeledExample]:
+    def read_examples(self, split: str) -> Iterator[LabeledExample]:
         path = self.file(split)
         return read_examples(tables.tsv_rows(read_lines(path)), path, self.text, self.label)
 
@@ -77,7 +105,7 @@ class LabeledCsv(LabeledColumns):
     kind: Literal["csv"] = "csv"
     """one comma-separated file per split, cells in double quotes where needed"""
 
-    def examples(self, split: str) -> Iterator[LabeledExample]:
+    def read_examples(self, split: str) -> Iterator[LabeledExample]:
         path = self.file(split)
         return read_examples(tables.csv_rows(read_lines(path), path), path, self.text, self.label)
 
@@ -89,7 +117,7 @@ class LabeledJsonl(LabeledColumns):
     kind: Literal["jsonl"] = "jsonl"
     """one file of JSON objects per split"""
 
-    def examples(self, split: str) -> Iterator[LabeledExample]:
+    def read_examples(self, split: str) -> Iterator[LabeledExample]:
         for number, (where, entry) in enumerate(read_json_lines(self.file(split)), 1):
             text, label = json_text(entry, self.text, where), json_text(entry, self.label, where, or_number=True)
             yield LabeledExample(text, clean_label(label, where), number)
@@ -106,7 +134,7 @@ class LabeledLines(LabeledTexts):
     kind: Literal["lines"] = "lines"
     """one file per split; each line is a label, a space and the text"""
 
-    def examples(self, split: str) -> Iterator[LabeledExample]:
+    def read_examples(self, split: str) -> Iterator[LabeledExample]:
         path = self.file(split)
         rows = ((number, line.partition(" ")) for number, line in enumerate(read_lines(path), 1))
         return read_examples(((number, [label, text]) for number, (label, _, text) in rows), path, "2", "1")

@@ -19,7 +19,7 @@ class InitFields:
 
     init: Path | None = field(default=None, kw_only=True, metadata={"table": "model"})
     """fine-tuning: a run or a checkpoint whose weights training starts from; its shape is taken too unless model.kind
-    is given, and its tokenizer unless there is a [text] section"""
+    is given, and its tokenizer unless the recipe sets one up"""
 
 
 def with_source_sections(table: config.Table, has_text: bool, started: Path | None = None) -> config.Table:

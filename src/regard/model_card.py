@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import regard
 from regard.files import write_text_atomically
 from regard.tasks import Recipe
-from regard.tasks.init_weights import collapse, read_init
+from regard.tasks.init_weights import InitReport
 from regard.train.state import TrainReport
 
-MAX_LINEAGE = 20
-"""models of a lineage that a card lists"""
 CARD = """# {name}
 
 A {kind} model, trained with regard {version} to {task}.
@@ -33,20 +29,17 @@ Trained on the data above only. It may fail on other data, and its probabilities
 """
 
 
-def format_lineage(init: Mapping[str, Any] | None) -> str:
+def format_lineage(init: InitReport | None) -> str:
     """Lines of the card about the models that a fine-tuned one started from, the nearest first; "" for other models."""
     if init is None:
         return ""
-    fresh, unused = (", ".join(collapse(init[key], init["loaded"])) for key in ("fresh", "unused"))
-    chain: list[str] = []
-    parent: Mapping[str, Any] | None = init
-    while parent is not None and len(chain) < MAX_LINEAGE:
-        model = f"{parent['path']} ({parent['model']}, trained to {parent['task']})"
-        chain.append(f"{model}, step {parent['step']:,}, digest {parent['digest']}")
-        parent = parent.get("parent")
+    chain = [
+        f"{origin.path} ({origin.model}, trained to {origin.task}), step {origin.step:,}, digest {origin.digest}"
+        for origin in (init.origin, *init.ancestors)
+    ]
     lines = [f"- fine-tuned from {'; which itself was fine-tuned from '.join(chain)}"]
-    lines += [f"- not in that model, started from initial weights: {fresh}"] if fresh else []
-    lines += [f"- of that model not used: {unused}"] if unused else []
+    lines += [f"- not in that model, started from initial weights: {init.fresh_names()}"] if init.fresh else []
+    lines += [f"- of that model not used: {init.unused_names()}"] if init.unused else []
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -59,7 +52,7 @@ def write_model_card(run: Path, recipe: Recipe, report: TrainReport) -> None:
         version=regard.__version__,
         task=recipe.kind(),
         data=recipe.data_credit(),
-        lineage=format_lineage(read_init(run)),
+        lineage=format_lineage(InitReport.load(run)),
         step=report.step,
         seed=recipe.seed,
         best=f"{', '.join(metrics)} at step {report.best['step']:.0f}" if report.best else "none",

@@ -273,7 +273,7 @@ def open_source(path: Path) -> InitSource:
         raise ModelError(f"model.init: {error}") from None
     except ConfigError as error:
         raise ModelError(f"model.init: the recipe of {run} cannot be read: {error}") from None
-    return InitSource(path, run, recipe, saved.step, saved.digest, saved.tensors("model"), refused)
+    return InitSource(path, run, recipe, saved, refused)
 
 
 def _choose_checkpoint(run: Path, path: Path) -> tuple[checkpoint.Checkpoint, tuple[str, ...]]:

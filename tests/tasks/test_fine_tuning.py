@@ -19,6 +19,7 @@ from regard.compare.recipe import Comparison
 from regard.compare.train import train_family
 from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, InputError, ModelError
+from regard.files import file_sha256
 from regard.run import Run
 from regard.tasks import Recipe
 from regard.tasks.init_weights import InitReport
@@ -94,8 +95,8 @@ def test_without_sections_of_its_own_a_recipe_takes_shape_tokenizer_and_every_we
     assert (tmp_path / "tokenizer.json").read_bytes() == (runs / "base/tokenizer.json").read_bytes()
     own = model.state_dict()
     assert all(torch.equal(own[name], tensor) for name, tensor in source.module.state_dict().items())
-    assert (report.fresh, report.unused, report.rows) == ([], [], {})
-    assert report.step == 2 and report.digest == checkpoint.read(runs / "base/best").digest
+    assert (report.fresh, report.unused, report.rows) == ((), (), {})
+    assert report.origin.step == 2 and report.origin.digest == checkpoint.read(runs / "base/best").digest
 
 
 def test_rows_of_another_vocabulary_are_copied_by_token_or_the_mean_of_their_pieces(runs: Path, tmp_path: Path) -> None:
@@ -124,7 +125,7 @@ def test_a_classifier_starts_from_the_encoder_of_a_translator(runs: Path, tmp_pa
     model, report = start(tmp_path, *critic(runs), f"model.init={runs}/base")
     source = regard.load(runs / "base").module.encoder.state_dict()
     assert all(torch.equal(source[name], tensor) for name, tensor in model.encoder.state_dict().items())
-    assert report.fresh == ["readout.weight", "readout.bias"]
+    assert report.fresh == ("readout.weight", "readout.bias")
     assert all(name.startswith("decoder.") for name in report.unused) and len(report.unused) > 10
     assert report.lines()[1:] == [" fresh    readout.*", " unused   decoder.*"]
 
@@ -134,15 +135,15 @@ def test_a_classifier_starts_from_a_recurrent_language_model(runs: Path, tmp_pat
     model, report = start(tmp_path, *critic(runs), f"model.init={runs}/language", *shape)
     source = regard.load(runs / "language").module.decoder.state_dict()
     assert all(torch.equal(source[name], tensor) for name, tensor in model.encoder.state_dict().items())
-    assert (report.fresh, report.unused) == (["readout.weight", "readout.bias"], ["decoder.readout.weight"])
+    assert (report.fresh, report.unused) == (("readout.weight", "readout.bias"), ("decoder.readout.weight",))
 
 
 def test_only_the_embedding_is_taken_from_a_model_of_another_kind(runs: Path, tmp_path: Path) -> None:
     model, report = start(tmp_path / "a", *critic(runs), f"model.init={runs}/words", "model.kind=recurrent", *LSTM)
-    assert report.loaded == ["encoder.embed.weight"]
+    assert report.loaded == ("encoder.embed.weight",)
     assert torch.equal(model.encoder.embed.weight, regard.load(runs / "words").module.embed.weight)
     _, report = start(tmp_path / "b", *critic(runs), f"model.init={runs}/base", "model.kind=recurrent", *LSTM)
-    assert report.loaded == ["encoder.embed.weight"]
+    assert report.loaded == ("encoder.embed.weight",)
 
 
 def test_a_tagger_takes_words_characters_and_tags_by_their_names(runs: Path, tmp_path: Path) -> None:
@@ -155,7 +156,7 @@ def test_a_tagger_takes_words_characters_and_tags_by_their_names(runs: Path, tmp
     assert (tags.copied, tags.fresh) == (2, 1) and report.rows["readout.bias"] == tags
     assert [name for name in report.fresh if not name.startswith("crf.")] == [] and len(report.fresh) == 3
     _, same = start(tmp_path / "same", *tagger(runs), *STEPS, f"model.init={runs}/tagger")
-    assert (same.fresh, same.unused) == ([], [])
+    assert (same.fresh, same.unused) == ((), ())
 
 
 def test_a_forecaster_takes_weights_and_keeps_the_scale_of_its_own_data(runs: Path, tmp_path: Path) -> None:
@@ -172,13 +173,13 @@ def test_a_forecaster_takes_weights_and_keeps_the_scale_of_its_own_data(runs: Pa
     ]
     assert scale[1] == pytest.approx(10 * scale[0])
     _, longer = start(tmp_path / "longer", *series(tmp_path), "task.horizon=5", f"model.init={runs}/series")
-    assert longer.fresh == ["error_quantiles", "readout.weight", "readout.bias"]
+    assert longer.fresh == ("error_quantiles", "readout.weight", "readout.bias")
 
 
 def test_word_vectors_start_from_word_vectors_and_from_a_language_model(runs: Path, tmp_path: Path) -> None:
     book = f"data={{kind='text', train='{runs}/book.txt', unit='line'}}"
     _, report = start(tmp_path / "a", "task.kind=vectors", book, f"model.init={runs}/words", "train.steps=2")
-    assert (report.fresh, report.unused) == ([], [])
+    assert (report.fresh, report.unused) == ((), ())
     _, report = start(
         tmp_path / "b",
         "task.kind=vectors",
@@ -187,7 +188,7 @@ def test_word_vectors_start_from_word_vectors_and_from_a_language_model(runs: Pa
         "model.kind=word2vec",
         "model.width=16",
     )
-    assert (report.loaded, report.fresh) == (["embed.weight"], ["readout.weight"])
+    assert (report.loaded, report.fresh) == (("embed.weight",), ("readout.weight",))
 
 
 def test_a_run_resumes_bit_for_bit_after_its_source_is_gone(runs: Path, tmp_path: Path) -> None:
@@ -234,13 +235,15 @@ def test_the_short_form_and_the_log_the_json_and_the_card_name_what_was_taken(
     assert invoke(["train", "critic.toml", "--from", "one", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["init"]
     digests = [checkpoint.read(path).digest for path in (Path("one/best"), runs / "base/last")]
-    assert [found["digest"], found["parent"]["digest"]] == digests
+    assert [found["origin"]["digest"], found["ancestors"][0]["digest"]] == digests
     card = Path("runs/critic/MODEL_CARD.md").read_text(encoding="utf-8")
     assert (
         f"- fine-tuned from one (transformer, trained to translate), step 1, digest {digests[0]}; which itself was "
         f"fine-tuned from {runs}/base/last (transformer, trained to translate), step 2, digest {digests[1]}\n"
         "- not in that model, started from initial weights: readout.*\n- of that model not used: decoder.*\n"
     ) in card
+    assert invoke(["runs", "show", "runs/critic"]) == 0
+    assert " init     one, step 1: " in capsys.readouterr().out
     assert invoke(["config", "show", "runs/critic", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["model"]["init"], shown["text"]["tokenizer"]) == ("one", "one")
@@ -253,6 +256,39 @@ def test_a_recipe_with_init_survives_writing_and_reading(runs: Path) -> None:
     assert Recipe.parse(table) == recipe
     other = Recipe.read(None, BASE)
     assert config.differences(other, recipe) == [f"model.init was not set, is '{runs}/base'"]
+
+
+def test_data_is_prepared_with_the_tokenizer_of_the_source(runs: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(
+        f'data = {{kind = "phrases", count = 250, seed = 2}}\nmodel.init = "{runs}/base"\n', encoding="utf-8"
+    )
+    assert invoke(["data", "prepare", str(recipe), "--out", str(tmp_path / "run"), "-q"]) == 0
+    assert (tmp_path / "run/tokenizer.json").read_bytes() == (runs / "base/tokenizer.json").read_bytes()
+    identity = json.loads((tmp_path / "run/data/identity.json").read_text(encoding="utf-8"))
+    assert identity["tokenizer"] == {"tokenizer.json": file_sha256(runs / "base/tokenizer.json")}
+    assert "tokenizer" not in identity["text"]  # where it lies does not matter
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (
+            "{kind='encoder-decoder', encoder={kind='convolution', layers=1, width=16}, "
+            "decoder={kind='seq2seq', layers=1, width=16}}",
+            "kind='convolution', layers=1",
+        ),
+        ("{kind='seq2seq', layers=1, width=16, bidirectional=true}", "kind='recurrent', layers=1"),
+    ],
+)
+def test_a_classifier_starts_from_the_encoder_of_every_translator(
+    source: str, target: str, runs: Path, tmp_path: Path
+) -> None:
+    base = train(tmp_path / "base", *BASE[:3], f"model={source}", *STEPS)
+    model, report = start(tmp_path / "run", *critic(runs), f"model={{{target}, width=16, init='{base}'}}")
+    tensors = regard.load(base).module.encoder.state_dict()
+    assert all(torch.equal(tensors[name], tensor) for name, tensor in model.encoder.state_dict().items())
+    assert report.fresh == ("readout.weight", "readout.bias")
 
 
 def test_a_changed_source_tokenizer_means_that_data_is_prepared_again(runs: Path, tmp_path: Path) -> None:
@@ -323,7 +359,7 @@ def test_a_damaged_source_is_refused_and_its_older_checkpoint_is_used_with_a_war
     newest = (source / "best").resolve()
     newest.joinpath("model.safetensors").write_bytes(b"nonsense")
     _, report = start(tmp_path / "run", *BASE, f"model.init={source}")
-    assert report.step == 2
+    assert report.origin.step == 2
     assert f"{newest / 'model.safetensors'}: expected" in report.lines()[0] and "warning" in report.lines()[0]
     for path in (source / "checkpoints").iterdir():
         path.joinpath("model.safetensors").write_bytes(b"nonsense")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,7 @@ class Estimate:
 
 def dry_run(recipe: Recipe, path: Path, as_json: bool) -> None:
     """Print the estimated cost of training by this recipe; the run directory is not touched."""
+    from regard.config import plain
     from regard.run import Run
 
     with tempfile.TemporaryDirectory() as folder:
@@ -55,8 +56,7 @@ def dry_run(recipe: Recipe, path: Path, as_json: bool) -> None:
         found = estimate(run, recipe, Path(folder))
         lines = summary_lines(run.path, recipe, found.parameters, found.init)
     if as_json:
-        values = {name: value for name, value in asdict(found).items() if value is not None}
-        print_json({**values, "seconds": found.seconds})
+        print_json({**plain(found), "seconds": found.seconds})
         return
     lines += [
         f" steps    {found.steps:,} of about {found.seconds_per_step:.2f} s, {found.tokens_per_second:,.0f} tokens/s",

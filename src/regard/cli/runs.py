@@ -101,10 +101,15 @@ def show(run: Path, as_json: bool) -> None:
       regard runs show runs/demo
       regard runs show runs/demo --json
     """
+    from regard.config import plain
+    from regard.tasks.init_weights import InitReport
+
     check_run(run)
     made_with = run / "environment.json"
     environment = json.loads(made_with.read_text(encoding="utf-8")) if made_with.exists() else {}
+    init = InitReport.load(run)
     found = summarize_run(run) | {"validations": read_validations(run), "environment": environment}
+    found |= {} if init is None else {"init": plain(init)}
     recipe = (run / "recipe.toml").read_text(encoding="utf-8")
     if as_json:
         import tomllib
@@ -118,6 +123,8 @@ def show(run: Path, as_json: bool) -> None:
         metrics = {name: value for name, value in row.items() if name not in ("event", "step", "best")}
         scores = "".join(f"  {metric_title(name)} {format_metric(name, row)}" for name in metric_names([metrics]))
         click.echo(f"  step {row['step']:>7,}{scores}{best}")
+    for line in init.lines() if init else ():
+        click.echo(line)
     click.echo("made with " + ", ".join(f"{name} {value}" for name, value in found["environment"].items()))
     click.echo(f"\n{recipe}", nl=False)
 

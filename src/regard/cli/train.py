@@ -79,11 +79,12 @@ def train(
 
 def result_json(path: Path, report: TrainReport) -> dict[str, object]:
     """The result of a training, and what it started from if that was a model."""
-    from regard.tasks.init_weights import read_init
+    from regard.config import plain
+    from regard.tasks.init_weights import InitReport
 
     found = {"run": str(path), "step": report.step, "reason": report.reason, "best": dict(report.best)}
-    init = read_init(path)
-    return found if init is None else {**found, "init": init}
+    init = InitReport.load(path)
+    return found if init is None else {**found, "init": plain(init)}
 
 
 def train_run(recipe: Recipe, path: Path, fresh: bool) -> TrainReport | None:

@@ -8,25 +8,98 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from regard.config import plain
+from regard.config import parse, plain
 from regard.errors import ConfigError, ModelError
 from regard.files import write_text_atomically
 from regard.tasks.base import Recipe
 from regard.text.token_rows import RowCounts, TokenStrings, map_rows
+from regard.train.checkpoint import Checkpoint
 from regard.train.weights import tied_names, weights
 
 FILE = "init.json"
 """file of a run: what it was started from"""
 FREE = frozenset({"kind", "dropout", "tie", "forget_bias"})
 """settings of a model that may differ: they change neither the shape of a trained weight nor what it computes"""
+MAX_SIZE = 4 << 20
+"""bytes of the largest init.json that is read"""
+MAX_LINEAGE = 20
+"""ancestors that are remembered"""
 EMBEDDINGS = ("encoder.embed.", "decoder.embed.", "embed.")
+
+
+@dataclass(frozen=True)
+class ModelOrigin:
+    """The checkpoint that a model was started from."""
+
+    path: str
+    """as the recipe named it"""
+    task: str
+    model: str
+    """kind of the model"""
+    step: int
+    digest: str
+    """SHA-256 of the checkpoint"""
+
+
+@dataclass(frozen=True)
+class InitReport:
+    """What a model was started from, and what was taken: the content of init.json, in the run's folder."""
+
+    origin: ModelOrigin
+    loaded: tuple[str, ...]
+    """weights that were taken"""
+    fresh: tuple[str, ...] = ()
+    """weights that the source does not have: they start from their initialization"""
+    unused: tuple[str, ...] = ()
+    """weights of the source that were not taken"""
+    rows: dict[str, RowCounts] = field(default_factory=dict)
+    """of weights with a row per token or label: where the rows come from, if the vocabularies differ"""
+    ancestors: tuple[ModelOrigin, ...] = ()
+    """what the source was fine-tuned from itself, the nearest first"""
+    refused: tuple[str, ...] = ()
+    """why better or newer checkpoints of the source could not be used"""
+
+    def save(self, run: Path) -> None:
+        """Write init.json."""
+        write_text_atomically(run / FILE, json.dumps(plain(self), ensure_ascii=False, indent=1) + "\n")
+
+    @classmethod
+    def load(cls, run: Path) -> InitReport | None:
+        """Read init.json of a run; None if it was not started from a model, or the file is not what `save` wrote."""
+        path = run / FILE
+        try:
+            content = path.read_text(encoding="utf-8") if path.is_file() and path.stat().st_size < MAX_SIZE else ""
+            return parse(cls, json.loads(content))
+        except (OSError, ValueError, RecursionError, ConfigError):
+            return None
+
+    def lines(self) -> list[str]:
+        """The report as lines of a log."""
+        found = [f" warning  {reason}" for reason in self.refused]
+        total = len(self.loaded) + len(self.fresh)
+        found += [f" init     {self.origin.path}, step {self.origin.step:,}: {len(self.loaded)} of {total} weights"]
+        found += [
+            f"          {name}: {n.copied:,} rows by token, {n.from_pieces:,} from pieces, {n.fresh:,} fresh"
+            for name, n in self.rows.items()
+        ]
+        found += [f" fresh    {self.fresh_names()}"] if self.fresh else []
+        return found + ([f" unused   {self.unused_names()}"] if self.unused else [])
+
+    def fresh_names(self) -> str:
+        """The weights that were not in the source, in short."""
+        return ", ".join(collapse(self.fresh, self.loaded))
+
+    def unused_names(self) -> str:
+        """The weights of the source that were not taken, in short."""
+        return ", ".join(collapse(self.unused, self.loaded))
 
 
 @dataclass(frozen=True)
@@ -37,75 +110,25 @@ class InitSource:
     """as the recipe names it"""
     run: Path
     recipe: Recipe
-    step: int
-    digest: str
-    """of the checkpoint"""
-    tensors: Mapping[str, Tensor]
+    checkpoint: Checkpoint
     refused: Sequence[str] = ()
     """why better or newer checkpoints of the run could not be used"""
 
-    def parent(self) -> Mapping[str, Any] | None:
-        """What the source itself was started from, if it was."""
-        return read_init(self.run)
+    @cached_property
+    def tensors(self) -> Mapping[str, Tensor]:
+        """The weights."""
+        return self.checkpoint.tensors("model")
 
+    @property
+    def origin(self) -> ModelOrigin:
+        """The source as a run remembers it."""
+        recipe, saved = self.recipe, self.checkpoint
+        return ModelOrigin(self.path.as_posix(), recipe.kind(), recipe.model.kind, saved.step, saved.digest)
 
-@dataclass(frozen=True)
-class InitReport:
-    """What a model was started from: init.json of a run, and the lineage of its model card."""
-
-    path: str
-    task: str
-    model: str
-    step: int
-    digest: str
-    """SHA-256 of the checkpoint"""
-    loaded: Sequence[str]
-    """weights that were taken"""
-    fresh: Sequence[str]
-    """weights that the source does not have: they start from their initialization"""
-    unused: Sequence[str]
-    """weights of the source that were not taken"""
-    rows: Mapping[str, RowCounts] = field(default_factory=dict)
-    """of weights with a row per token or label: where the rows come from, if the vocabularies differ"""
-    parent: Mapping[str, Any] | None = None
-    """the same of the source, if it was fine-tuned itself"""
-    refused: Sequence[str] = ()
-    """why better or newer checkpoints of the source could not be used"""
-
-    def save(self, run: Path) -> None:
-        """Write init.json."""
-        write_text_atomically(run / FILE, json.dumps(asdict(self), ensure_ascii=False, indent=1) + "\n")
-
-    @classmethod
-    def load(cls, run: Path) -> InitReport | None:
-        """Read init.json of a run; None if there is none, or it is not what `save` wrote."""
-        found = read_init(run) or {}
-        try:
-            return cls(**{**found, "rows": {name: RowCounts(**one) for name, one in found["rows"].items()}})
-        except (TypeError, KeyError, AttributeError):
-            return None
-
-    def lines(self) -> list[str]:
-        """The report as lines of a log."""
-        rows = [
-            f"{name}: {counts.copied:,} rows by token, {counts.from_pieces:,} from pieces, {counts.fresh:,} fresh"
-            for name, counts in self.rows.items()
-        ]
-        total = len(self.loaded) + len(self.fresh)
-        found = [f" warning  {reason}" for reason in self.refused]
-        found += [f" init     {self.path}, step {self.step:,}: {len(self.loaded)} of {total} weights"]
-        found += [f"          {line}" for line in rows]
-        found += [f" fresh    {', '.join(collapse(self.fresh, self.loaded))}"] if self.fresh else []
-        return found + ([f" unused   {', '.join(collapse(self.unused, self.loaded))}"] if self.unused else [])
-
-
-def read_init(run: Path) -> dict[str, Any] | None:
-    """The init.json of a run; None if it was not started from a model, or the file cannot be read."""
-    try:
-        found = json.loads((run / FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+    def ancestors(self) -> tuple[ModelOrigin, ...]:
+        """What the source was fine-tuned from itself."""
+        own = InitReport.load(self.run)
+        return () if own is None else (own.origin, *own.ancestors)[:MAX_LINEAGE]
 
 
 def collapse(names: Iterable[str], others: Iterable[str]) -> list[str]:
@@ -171,9 +194,8 @@ def init_weights(model: nn.Module, recipe: Recipe, run: Path, source: InitSource
     if not loaded:
         raise ModelError(_nothing_fits(recipe, source))
     unused = [name for name in source.tensors if name not in tied and name not in used]
-    model_kind, task = source.recipe.model.kind, source.recipe.kind()
-    found = (source.path.as_posix(), task, model_kind, source.step, source.digest, loaded, fresh, unused, rows)
-    return InitReport(*found, parent=source.parent(), refused=source.refused)
+    lists = tuple(loaded), tuple(fresh), tuple(unused)
+    return InitReport(source.origin, *lists, rows, source.ancestors(), tuple(source.refused))
 
 
 def _nothing_fits(recipe: Recipe, source: InitSource) -> str:

@@ -1,8 +1,8 @@
 """Configuration: frozen dataclasses, read from TOML; `kind = "..."` in a table selects a member of a union.
 
-There is no registry: the union type in the annotation is the list of choices. The string under a field is its
-documentation in help, schema and error messages. A field with metadata={"table": NAME} belongs to a class, and stands
-in the table of another of its fields.
+There is no registry: the union type in the annotation is the list of choices; one that is marked `Extensible` has those
+of installed packages as well. The string under a field is its documentation in help, schema and error messages. A field
+with metadata={"table": NAME} belongs to a class, and stands in the table of another of its fields.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import tomli_w
 
 from regard.errors import ConfigError, InputError
+from regard.plugins import load_plugin, load_plugins, new_names
 from regard.renamed import RENAMED_VALUES, renamed_key
 
 T = TypeVar("T")
@@ -144,15 +145,15 @@ class Setting:
 
 def settings(cls: Any, prefix: str = "", of: str = "", defaults: Any = None) -> Iterator[Setting]:
     """All keys of a config class, with those of each member of a union; `defaults` overrides the class's defaults."""
-    hints, docs = get_type_hints(cls), field_docs(cls)
+    hints, docs = get_type_hints(cls, include_extras=True), field_docs(cls)
     moved = [f for f in dataclasses.fields(cls) if "table" in f.metadata]
     for field in dataclasses.fields(cls):
         hint = hints[field.name]
         if field in moved:
             continue
-        tables = [m for m in (get_args(hint) or (hint,)) if dataclasses.is_dataclass(m)]
+        tables = [m for m in union_members(hint) if dataclasses.is_dataclass(m)]
         for member in tables:
-            kind = get_args(get_type_hints(member)["kind"])[0] if len(tables) > 1 else of
+            kind = kind_of(member) if len(tables) > 1 else of
             given = _default(field) if defaults is None else getattr(defaults, field.name)
             yield from settings(member, f"{prefix}{field.name}.", kind, given if type(given) is member else None)
         for other in (f for f in moved if f.metadata["table"] == field.name):
@@ -163,6 +164,28 @@ def settings(cls: Any, prefix: str = "", of: str = "", defaults: Any = None) -> 
             doc = docs.get(field.name, "")
             default = _default(field) if defaults is None else getattr(defaults, field.name)
             yield Setting(f"{prefix}{field.name}", _type_name(hint), default, doc, choices, of)
+
+
+def kind_of(cls: Any) -> str:
+    """The value of `kind` that selects a config class."""
+    return str(get_args(get_type_hints(cls)["kind"])[0])
+
+
+def union_members(hint: Any) -> tuple[Any, ...]:
+    """The members of a union, with those that plugins add; any other type is its own only member."""
+    if get_origin(hint) is not Annotated:
+        return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    union, mark = get_args(hint)
+    added = load_plugins(mark.group, [kind_of(member) for member in get_args(union)], config_fault)
+    return (*get_args(union), *(config for config in added.values() if hasattr(config, mark.method)))
+
+
+def config_fault(name: str, found: Any) -> str | None:
+    """What is wrong with the model config of a plugin."""
+    if not (dataclasses.is_dataclass(found) and isinstance(found, type)):
+        return f"expected a dataclass, a model's config, found {found!r}"
+    kind = kind_of(found) if "kind" in get_type_hints(found) else None
+    return None if kind == name else f'its config has the kind {kind!r}; expected kind: Literal["{name}"] = "{name}"'
 
 
 @cache
@@ -186,8 +209,8 @@ def field_docs(cls: type) -> Mapping[str, str]:
 
 def _parse(hint: Any, value: Any, where: str) -> Any:
     origin = get_origin(hint)
-    if origin in (Union, UnionType):
-        return _parse_union(get_args(hint), value, where)
+    if origin is Annotated or origin in (Union, UnionType):
+        return _parse_union(hint, value, where)
     if origin is tuple:
         return _parse_tuple(get_args(hint), value, where)
     if origin is dict:
@@ -217,7 +240,7 @@ def _parse_tuple(members: tuple[Any, ...], value: Any, where: str) -> Any:
 
 def _parse_dataclass(cls: Any, value: Any, where: str) -> Any:
     _expect(isinstance(value, dict), where, "a table", value)
-    hints, dot = get_type_hints(cls), f"{where}." if where else ""
+    hints, dot = get_type_hints(cls, include_extras=True), f"{where}." if where else ""
     value = _with_moved(cls, value)
     for key in value:
         if key not in {f.name for f in dataclasses.fields(cls)}:
@@ -279,14 +302,19 @@ def _sections_with(cls: Any, leaf: str) -> list[str]:
     return list(dict.fromkeys(s.key for s in settings(cls) if s.key.count(".") == 1 and s.key.endswith(f".{leaf}")))
 
 
-def _parse_union(members: tuple[Any, ...], value: Any, where: str) -> Any:
-    if value is None and NoneType in members:
+def _parse_union(hint: Any, value: Any, where: str) -> Any:
+    union, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    members = tuple(m for m in get_args(union) if m is not NoneType)
+    if value is None and NoneType in get_args(union):
         return None
-    members = tuple(m for m in members if m is not NoneType)
-    tables = {get_args(get_type_hints(m)["kind"])[0]: m for m in members if dataclasses.is_dataclass(m)}
+    tables = {kind_of(m): m for m in members if dataclasses.is_dataclass(m)}
     if not tables:
         return _parse(members[0], value, where)
     _expect(isinstance(value, dict), where, "a table", value)
+    if marks and value.get("kind") in new_names(marks[0].group, tables):
+        load_plugin(marks[0].group, value["kind"], config_fault)  # raises what is wrong with this one
+    if marks and value.get("kind") not in tables:
+        tables = {kind_of(m): m for m in union_members(hint) if dataclasses.is_dataclass(m)}
     if value.get("kind") not in tables:
         if "kind" not in value:
             raise ConfigError(f"{where}.kind must be given: one of {', '.join(tables)}")

@@ -16,6 +16,7 @@ LEVELS = [
         "progress",
         "plurals",
         "program",
+        "plugins",
         "interrupts",
         "distributed",
         "sequence",
@@ -79,7 +80,8 @@ def test_imports_go_down_only(path):
 
 
 BESIDE = {
-    "errors": {"config", "files", "run_lock"},
+    "errors": {"config", "files", "plugins", "run_lock"},
+    "plugins": {"config"},
     "files": {"run_lock"},
     "renamed": {"config"},
     "sequence": {"trace"},

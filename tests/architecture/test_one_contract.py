@@ -9,7 +9,7 @@ import pytest
 from regard.models import EncoderOnlyConfig, ModelConfig
 
 SOURCE = Path(__file__).parents[2] / "src/regard"
-CONFIGS = {config.__name__ for config in (*get_args(ModelConfig), *get_args(EncoderOnlyConfig))}
+CONFIGS = {config.__name__ for union in (ModelConfig, EncoderOnlyConfig) for config in get_args(get_args(union)[0])}
 SERVING = ("decode", "tasks", "train", "metrics", "look", "compare", "studio", "cli", "run.py")
 FILES = sorted(
     path for part in SERVING for path in [SOURCE / part, *(SOURCE / part).rglob("*")] if path.suffix == ".py"

@@ -98,7 +98,7 @@ def test_an_average_can_be_used_and_not_trained(trained, tiny, run_cli):
     assert result.err == "error: mean has weights but no optimizer state to resume from; use --out for a new run\n"
 
 
-KINDS = ", ".join(model.kind for model in get_args(ModelConfig))
+KINDS = ", ".join(model.kind for model in get_args(get_args(ModelConfig)[0]))
 UNKNOWN = "did you mean model.layers (number of stacked layers, in the encoder and in the decoder, now 1)?"
 
 

@@ -22,7 +22,7 @@ from regard.tasks import Recipe
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
-FILE = re.compile(r"# (\w+/\w+\.py)\n")
+FILE = re.compile(r"# ([\w-]+(?:/[\w-]+)+\.(?:py|toml))\n")
 """The first line of a block that is a file."""
 COMMAND = re.compile(r"(?:(?P<print>echo|printf) (?P<text>'[^']*'|\"[^\"]*\") \| )?regard (?P<arguments>[^|<>&;*$`]*)")
 """A command that needs no shell, with what is piped into it."""
@@ -48,6 +48,17 @@ def in_process(found: re.Match[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert invoke(shlex.split(found["arguments"])) == 0, found[0]
 
 
+def install(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install a package that a page builds, offline, into a folder of its own on the path."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    done = subprocess.run([*pip, "--target", "site", package], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    site = str(Path("site").resolve())
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [site, os.environ.get("PYTHONPATH")])))
+    monkeypatch.setattr(cli, "commands", dict(cli.commands))  # its commands are added to these
+
+
 def run_console(page: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the commands of a console block: those of the front page in a shell, as its reader has one."""
     lines = (line.removeprefix("$ ").split("  #")[0].strip() for line in text.splitlines() if line.startswith("$ "))
@@ -55,7 +66,9 @@ def run_console(page: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if page.name == "README.md":
         return shell("\n".join([". .venv/bin/activate", *commands]), activated=False)
     for command in commands:
-        if found := COMMAND.fullmatch(command):
+        if command.startswith("pip install ./"):
+            install(command.split()[-1], monkeypatch)
+        elif found := COMMAND.fullmatch(command):
             in_process(found, monkeypatch)
         else:
             shell(command)
@@ -71,8 +84,8 @@ def test_every_block_and_command_of_a_page_runs(page, tmp_path, monkeypatch):
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
     (tmp_path / ".venv").symlink_to(sys.prefix)  # as `make demo` leaves it
     for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")):
-        if kind == "python" and (file := FILE.match(text)):  # a file of a package that the page builds
-            (tmp_path / file[1]).parent.mkdir(exist_ok=True)
+        if file := FILE.match(text):  # a file of a package that the page builds
+            (tmp_path / file[1]).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / file[1]).write_text(text, encoding="utf-8")
         elif kind == "python":
             exec(compile(text, f"{page.name}", "exec", dont_inherit=True), names)

@@ -13,7 +13,7 @@ from parrot import ParrotModel, ParrotRecipe
 from regard.cli import invoke
 from regard.errors import ConfigError
 from regard.run import Run
-from regard.tasks import RECIPES, Recipe
+from regard.tasks import TASKS, Recipe
 from regard.tasks.recipe_tables import expand_paths, with_preset
 
 PARROT = """
@@ -35,7 +35,7 @@ TRANSLATOR = ["data.kind=phrases", "model.preset=transformer-tiny"]
 def with_parrot(tmp_path, monkeypatch):
     """A folder and a list of tasks that has the parrot."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(regard.tasks, "RECIPES", (*RECIPES, ParrotRecipe))
+    monkeypatch.setitem(TASKS, "parrot", "parrot:ParrotRecipe")
     Path("polly.toml").write_text(PARROT, encoding="utf-8")
 
 

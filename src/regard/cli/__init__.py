@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from types import FrameType
 from typing import NoReturn
@@ -30,7 +31,8 @@ from regard.cli.generate import generate
 from regard.cli.label import label
 from regard.cli.lesson import lesson
 from regard.cli.look import look
-from regard.cli.options import OrderedGroup, Verbosity, global_flags
+from regard.cli.options import Verbosity, global_flags
+from regard.cli.plugins import ExtensibleGroup, show_warning
 from regard.cli.recipes import config, new
 from regard.cli.runs import runs
 from regard.cli.streams import flush_stdout, open_standard_streams
@@ -41,7 +43,7 @@ from regard.cli.vectors import vectors
 from regard.errors import Terminated
 
 
-@click.group(cls=OrderedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=ExtensibleGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(regard.__version__, message="regard %(version)s")
 @global_flags(visible=True)
 def cli() -> None:
@@ -98,6 +100,7 @@ def main() -> NoReturn:
     """The program `regard`."""
     open_standard_streams()
     signal.signal(signal.SIGTERM, _terminate)
+    warnings.showwarning = show_warning
     sys.exit(flush_stdout(invoke(sys.argv[1:])))
 
 

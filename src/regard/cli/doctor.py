@@ -38,7 +38,7 @@ class CheckResult:
 @click.command(short_help="Check this machine.")
 @json_option
 def doctor(as_json: bool) -> int:
-    """Check this machine: Python, torch, threads, memory, disk, cache, package index, compiler.
+    """Check this machine: Python, torch, threads, memory, disk, cache, package index, compiler, plugins.
 
     The exit code is 0 unless something is broken that regard cannot work without.
 
@@ -48,7 +48,7 @@ def doctor(as_json: bool) -> int:
       regard doctor --json
     """
     results: list[CheckResult] = []
-    for check in (python, torch, threads, memory, disk, cache, package_index, compiler):
+    for check in (python, torch, threads, memory, disk, cache, package_index, compiler, plugins):
         results.append(check())
         if not as_json:
             click.echo(results[-1].line())
@@ -145,3 +145,14 @@ def compiler() -> CheckResult:
     names = filter(None, (os.environ.get("CXX"), "c++", "g++", "clang++"))
     found = next((path for name in names if (path := shutil.which(name))), None)
     return CheckResult("compiler", found is not None, found or "no C++ compiler", "only train.compile=true needs one")
+
+
+def plugins() -> CheckResult:
+    """Import the models, tasks and commands of other packages."""
+    from regard.cli.plugins import check_plugins
+
+    program = click.get_current_context().find_root().command
+    found = list(check_plugins(program.commands if isinstance(program, click.Group) else ()))
+    faults = [fault for _, fault in found if fault is not None]
+    summary = "; ".join(faults or [name for name, _ in found]) or "none installed"
+    return CheckResult("plugins", not faults, summary, "everything else works; update or remove what is named here")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from regard.config import field_docs, plain
+from regard.config import field_docs, plain, union_members
 
 TYPE_NAMES = {int: "integer", float: "number", str: "string", bool: "boolean", Path: "string"}
 
@@ -21,8 +21,8 @@ def schema(hint: Any) -> dict[str, Any]:
     {'enum': ['a', 'b']}
     """
     origin, members = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        options = [schema(member) for member in members if member is not NoneType]
+    if origin is Annotated or origin in (Union, UnionType):
+        options = [schema(member) for member in union_members(hint) if member is not NoneType]
         return options[0] if len(options) == 1 else {"anyOf": options}
     if origin is Literal:
         return {"enum": list(members)}
@@ -39,7 +39,7 @@ def schema(hint: Any) -> dict[str, Any]:
 
 def dataclass_schema(cls: Any) -> dict[str, Any]:
     """The JSON Schema of a dataclass: its fields with documentation and defaults; no other keys are allowed."""
-    hints, docs = get_type_hints(cls), field_docs(cls)
+    hints, docs = get_type_hints(cls, include_extras=True), field_docs(cls)
     properties: dict[str, Any] = {}
     required: list[str] = []
     for field in dataclasses.fields(cls):

@@ -1,8 +1,12 @@
-"""Models, one file per paper. The unions below list the models that a recipe can name; presets cite their source."""
+"""Models, one file per paper. The unions below list the models that a recipe can name; presets cite their source.
+
+Other packages add models by entry points: docs/add-a-model.md.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 
@@ -18,9 +22,10 @@ from regard.models.rnnlm import RNNLMConfig
 from regard.models.rnnsearch import RNNsearchConfig
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.transformer import TransformerConfig
+from regard.plugins import MODELS, Extensible
 from regard.spaces import Words
 
-ModelConfig = (
+ModelConfig = Annotated[
     TransformerConfig
     | GPTConfig
     | Seq2SeqConfig
@@ -28,11 +33,14 @@ ModelConfig = (
     | RNNsearchConfig
     | LuongConfig
     | GNMTConfig
-    | EncoderDecoderConfig
-)
+    | EncoderDecoderConfig,
+    Extensible(MODELS, "build"),
+]
 """models that generate: configs with build(source, target)"""
 
-EncoderOnlyConfig = RecurrentConfig | ConvolutionConfig | TransformerConfig | MLPConfig
+EncoderOnlyConfig = Annotated[
+    RecurrentConfig | ConvolutionConfig | TransformerConfig | MLPConfig, Extensible(MODELS, "build_encoder")
+]
 """encoders for a classification, tagging or forecasting head: configs with build_encoder(source)"""
 
 

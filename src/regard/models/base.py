@@ -158,6 +158,19 @@ class Tagger(nn.Module):
 class ModelConfigBase:
     """Defaults of all model configs."""
 
+    kind: Any
+    """the name in recipes, a Literal of one string"""
+
+    @property
+    def summary(self) -> str:
+        """One-line description of the model."""
+        return str(self.kind)
+
+    @property
+    def receptive_field(self) -> ReceptiveField:
+        """The part of the source that the encoder's output at a position depends on."""
+        return "full"
+
     @property
     def position_limit(self) -> int | None:
         """Longest sequence that can be read; None: any length."""

@@ -7,7 +7,7 @@ the two do not match.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 
@@ -20,13 +20,24 @@ from regard.models.recurrent import RecurrentConfig
 from regard.models.rnnsearch import RNNsearchConfig
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.transformer import TransformerConfig
+from regard.plugins import MODELS, Extensible
 from regard.spaces import InputSpace, Space, Words
 
-EncoderConfig = (
-    ConvolutionConfig | RecurrentConfig | TransformerConfig | Seq2SeqConfig | RNNsearchConfig | LuongConfig | GNMTConfig
-)
+EncoderConfig = Annotated[
+    ConvolutionConfig
+    | RecurrentConfig
+    | TransformerConfig
+    | Seq2SeqConfig
+    | RNNsearchConfig
+    | LuongConfig
+    | GNMTConfig,
+    Extensible(MODELS, "build_encoder"),
+]
 """configs with build_encoder(source)"""
-DecoderConfig = LuongConfig | TransformerConfig | Seq2SeqConfig | RNNsearchConfig | GNMTConfig
+DecoderConfig = Annotated[
+    LuongConfig | TransformerConfig | Seq2SeqConfig | RNNsearchConfig | GNMTConfig,
+    Extensible(MODELS, "build_decoder"),
+]
 """configs with build_decoder(target, encoder)"""
 
 

@@ -1,23 +1,74 @@
-"""The tasks, one folder each; task.kind of a recipe chooses one of the union below."""
+"""The tasks, one folder each; task.kind of a recipe names one of those below, or one of another installed package.
+
+A task is imported when it is used: one command needs one of them. Other packages add tasks by entry points:
+docs/add-a-task.md.
+"""
 
 from __future__ import annotations
 
-from typing import get_args
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+from regard import plugins
 from regard.tasks.base import EvalRequest, Evaluation, Model, Recipe, RecipeTemplate, ScoredExample
-from regard.tasks.classify.recipe import ClassifyRecipe
-from regard.tasks.forecast.recipe import ForecastRecipe
-from regard.tasks.generate.recipe import GenerateRecipe
-from regard.tasks.label.recipe import LabelRecipe
-from regard.tasks.translate.recipe import TranslateRecipe
-from regard.tasks.vectors.recipe import VectorsRecipe
 
-AnyRecipe = TranslateRecipe | GenerateRecipe | ClassifyRecipe | ForecastRecipe | LabelRecipe | VectorsRecipe
-"""One member per task; the first is the default of a recipe without task.kind."""
-RECIPES: tuple[type[Recipe], ...] = get_args(AnyRecipe)
-"""The same as a tuple, which Recipe.read looks task.kind up in"""
+if TYPE_CHECKING:
+    from regard.tasks.classify.recipe import ClassifyRecipe
+    from regard.tasks.forecast.recipe import ForecastRecipe
+    from regard.tasks.generate.recipe import GenerateRecipe
+    from regard.tasks.label.recipe import LabelRecipe
+    from regard.tasks.translate.recipe import TranslateRecipe
+    from regard.tasks.vectors.recipe import VectorsRecipe
+
+TASKS = {
+    "translate": "regard.tasks.translate.recipe:TranslateRecipe",
+    "generate": "regard.tasks.generate.recipe:GenerateRecipe",
+    "classify": "regard.tasks.classify.recipe:ClassifyRecipe",
+    "forecast": "regard.tasks.forecast.recipe:ForecastRecipe",
+    "label": "regard.tasks.label.recipe:LabelRecipe",
+    "vectors": "regard.tasks.vectors.recipe:VectorsRecipe",
+}
+"""The recipe class of each task, written as in an entry point; the first is the default where task.kind is missing."""
 
 __all__ = [
-    "RECIPES", "AnyRecipe", "ClassifyRecipe", "EvalRequest", "Evaluation", "ForecastRecipe", "GenerateRecipe",
-    "LabelRecipe", "Model", "Recipe", "RecipeTemplate", "ScoredExample", "TranslateRecipe", "VectorsRecipe",
+    "TASKS", "ClassifyRecipe", "EvalRequest", "Evaluation", "ForecastRecipe", "GenerateRecipe", "LabelRecipe", "Model",
+    "Recipe", "RecipeTemplate", "ScoredExample", "TranslateRecipe", "VectorsRecipe", "recipe_class", "recipe_classes",
+    "recipe_fault", "task_names",
 ]  # fmt: skip
+
+
+def task_names() -> list[str]:
+    """The names of all tasks; nothing is imported for them."""
+    return [*TASKS, *plugins.new_names(plugins.TASKS, TASKS)]
+
+
+def recipe_class(name: str) -> type[Recipe]:
+    """The recipe class of a task."""
+    if name not in TASKS:
+        found: type[Recipe] = plugins.load_plugin(plugins.TASKS, name, recipe_fault)
+        return found
+    module, _, attribute = TASKS[name].partition(":")
+    own: type[Recipe] = getattr(import_module(module), attribute)
+    return own
+
+
+def recipe_classes() -> tuple[type[Recipe], ...]:
+    """The recipe classes of all tasks; a plugin that cannot be used is named in a warning."""
+    added = plugins.load_plugins(plugins.TASKS, TASKS, recipe_fault)
+    return (*map(recipe_class, TASKS), *added.values())
+
+
+def recipe_fault(name: str, found: Any) -> str | None:
+    """What is wrong with the recipe class of a plugin."""
+    if not (isinstance(found, type) and issubclass(found, Recipe)):
+        return f"expected a subclass of regard.Recipe, found {found!r}"
+    return None if found.kind() == name else f'its task has the kind "{found.kind()}"; expected "{name}"'
+
+
+def __getattr__(name: str) -> Any:
+    """Import a recipe class on first access."""
+    for place in TASKS.values():
+        module, _, attribute = place.partition(":")
+        if attribute == name:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module 'regard.tasks' has no attribute {name!r}")

@@ -1,6 +1,6 @@
 """Contract of a task (translate, generate, classify, ...): what Run and the command line need from each of them.
 
-To add a task, write a folder beside this file (docs/add-a-task.md builds a whole example):
+To add a task, write a folder beside this file, or a package of your own (docs/add-a-task.md builds a whole one):
 
 1. A recipe: a frozen dataclass derived from `Recipe`. Its fields are the sections of the TOML file, and only those that
    the task needs: model, task, train and seed always; data, text, filter, decode where they apply. A section that a
@@ -10,7 +10,8 @@ To add a task, write a folder beside this file (docs/add-a-task.md builds a whol
    a checkpoint (`load_model`), and a few summaries.
 3. A `Model` with a method of its own (`translate`, `generate`, ...), `predict_text` for callers that handle any task,
    and `evaluate` for `regard eval`.
-4. One more name in the union in tasks/__init__.py, and a command in cli/ that loads its run by `loading.load_model_as`.
+4. One more line in TASKS in tasks/__init__.py, or an entry point of a package of your own; and a command that loads its
+   run by `loading.load_model_as`.
 
 Training, resuming, validation, model cards, dry runs, averaging, `regard new`, `config`, `data`, `eval`, `runs` and
 `record` need nothing more.
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -165,8 +167,8 @@ class Recipe(InitFields, ABC):
 
     @staticmethod
     def classes() -> tuple[type[Recipe], ...]:
-        """The recipe classes of all tasks, as listed in tasks/__init__.py."""
-        found: tuple[type[Recipe], ...] = importlib.import_module("regard.tasks").RECIPES
+        """The recipe classes of all tasks: those of tasks/__init__.py and of other installed packages."""
+        found: tuple[type[Recipe], ...] = importlib.import_module("regard.tasks").recipe_classes()
         return found
 
     @classmethod
@@ -197,14 +199,14 @@ class Recipe(InitFields, ABC):
     @classmethod
     def class_for(cls, table: config.Table) -> type[Self]:
         """The recipe class that a table's task.kind names; the first of the list if it names none."""
-        tasks = {recipe.kind(): recipe for recipe in cls.classes() if issubclass(recipe, cls)}
+        tasks = importlib.import_module("regard.tasks")
+        names = tasks.task_names() if inspect.isabstract(cls) else [cls.kind()]
         task = table.get("task", {})
-        name = task.get("kind", next(iter(tasks))) if isinstance(task, dict) else None
-        if name not in tasks:
-            close = difflib.get_close_matches(str(name), tasks, n=1)
-            guess = f"; did you mean {close[0]}?" if close else ""
-            raise ConfigError(f"task.kind: expected one of {', '.join(tasks)}, got {name!r}{guess}")
-        return tasks[name]
+        name = task.get("kind", names[0]) if isinstance(task, dict) else None
+        if name not in names:
+            raise ConfigError(f"task.kind: {config.choice_error(name, names)}")
+        found: type[Self] = tasks.recipe_class(name) if inspect.isabstract(cls) else cls
+        return found
 
     def check(self) -> None:
         """Checks that all tasks share; a task's __post_init__ makes its own checks first, then calls this."""

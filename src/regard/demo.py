@@ -12,6 +12,7 @@ from pathlib import Path
 import regard
 from regard import metrics
 from regard.data.tatoeba import Tatoeba
+from regard.device import resolve_device
 from regard.errors import NetworkError, kind_of_exit_code
 from regard.program import program_name
 from regard.run import load, record
@@ -33,14 +34,16 @@ def run_demo(
     settings: Sequence[str] = (),
 ) -> None:
     """Download, train, evaluate, translate, draw, and print next steps; running it again resumes where it stopped."""
+    device = next((s.partition("=")[2] for s in reversed(settings) if s.startswith("train.device=")), "auto")
     begun = (out / "recipe.toml").exists()  # with the data of that time
     if not begun and not any(setting.startswith("data") for setting in settings):
         settings = [*_data_settings(report, fetching), *settings]
     with as_file(files(regard) / "demo.toml") as recipe:
-        cores = os.cpu_count() or 1
         command = [sys.executable, "-m", "regard", "train", str(out if begun else recipe), *settings, "--out", str(out)]
-        _check_exit_code(launch(min(cores, 4), command))
-    model = load(out)
+        # on a CPU, one process per core is faster than one with several threads
+        processes = min(os.cpu_count() or 1, 4) if resolve_device(device).type == "cpu" else 1
+        _check_exit_code(launch(processes, command))
+    model = load(out, device)
     assert isinstance(model, TranslationModel)  # by the recipe
     _evaluate(model, report)
     _show_attention(model, out, report)

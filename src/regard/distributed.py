@@ -37,7 +37,8 @@ class ProcessGroup:
             # Imported later, by an optimizer, its functions would take the group as their default argument and keep it
             # alive after `close`: a thread of gloo that ends after the interpreter aborts the process.
             importlib.import_module("torch.distributed.nn.functional")
-            backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+            # counts, metrics and messages are on the CPU; gradients are where the model is
+            backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
             meeting, rank = os.environ.get("REGARD_INIT_METHOD", "env://"), int(os.environ["RANK"])
             dist.init_process_group(backend, init_method=meeting, rank=rank, world_size=size, timeout=TIMEOUT)
         return cls(dist.get_rank(), dist.get_world_size())
@@ -48,8 +49,8 @@ class ProcessGroup:
         return self.rank == 0
 
     def sum(self, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Each value summed over all ranks, in double precision."""
-        stacked = torch.stack([value.detach().double() for value in values.values()])
+        """Each value summed over all ranks, in double precision, on the CPU."""
+        stacked = torch.stack([value.detach().cpu().double() for value in values.values()])
         self.all_reduce_(stacked)
         return dict(zip(values, stacked.unbind(), strict=True))
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from regard.device import module_device
 from regard.loss import Loss, chunked_loss
 from regard.sequence import Rows
 from regard.spaces import Space
@@ -160,8 +161,11 @@ class Objective(nn.Module):
         self.model, self.task = model, task
 
     def forward(self, batch: Batch, hidden_state: Any = None) -> tuple[Loss, Any]:
-        """The loss of a batch that continues from `hidden_state`, and the next hidden state."""
-        space = self.task.space
+        """The loss of a batch that continues from `hidden_state`, and the next hidden state.
+
+        A batch comes from the loader on the CPU; here it is moved to the model's device.
+        """
+        space, batch = self.task.space, batch.to(module_device(self.model))
         return self.task.loss(self.model, batch, space.loss if self.training else space.nll, hidden_state)
 
 

@@ -18,6 +18,7 @@ from torch import nn
 import regard
 from regard import config
 from regard.data import shards
+from regard.device import resolve_device
 from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, ModelError
 from regard.files import cannot_write, write_text_atomically
@@ -96,6 +97,7 @@ class Run:
         A path is that of a TOML file, or of another run, by whose recipe this one is then trained.
         """
         recipe = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
+        resolve_device(recipe.train.device, group.size)  # a missing one is reported before data is prepared
         if group.is_main and (fresh or not checkpoint_store.checkpoints(self.path)):
             self.check_init(recipe)  # before anything is written or removed
         with RunLock(self.path) if group.is_main else nullcontext():
@@ -247,15 +249,16 @@ def _artifacts(folder: Path, recipe: Recipe) -> list[Path]:
     return [file for pattern in recipe.artifacts for file in sorted(folder.glob(pattern))]
 
 
-def load(path: str | Path, trainable: bool = False) -> Model:
+def load(path: str | Path, device: str = "auto", *, trainable: bool = False) -> Model:
     """Load the model of a run: its best checkpoint, else its newest good one; or a given checkpoint of a run.
 
-    Its parameters are frozen (eval mode, no gradients), unless it is `trainable`: for a training loop of your own.
+    `device`: auto (an accelerator if there is one), cpu, cuda, cuda:N or mps. Its parameters are frozen (eval mode, no
+    gradients), unless it is `trainable`: for a training loop of your own.
     """
-    run = run_folder(path)
+    place, run = resolve_device(device), run_folder(path)
     recipe = Run(run).recipe()
     saved, refused = _choose_checkpoint(run, Path(path))
-    model = recipe.load_model(run, saved, refused)
+    model = recipe.load_model(run, saved, refused).to(place)
     if trainable:
         model.make_trainable()
     return model
@@ -314,7 +317,7 @@ def record(
 
 
 def environment() -> dict[str, Any]:
-    """Versions, platform and threads that a run was started with."""
+    """Versions and platform that a run was started with; its checkpoints have the device and the threads."""
     versions = {"regard": regard.__version__, "python": platform.python_version(), "torch": torch.__version__}
     machine = {"platform": platform.platform(), "processor": platform.machine()}
-    return {**versions, **machine, "threads": torch.get_num_threads()}
+    return {**versions, **machine}

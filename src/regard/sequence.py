@@ -37,7 +37,8 @@ class Rows:
         return self.map(lambda tensor: tensor.index_select(0, rows))
 
     def to(self, device: torch.device | str) -> Self:
-        return self.map(lambda tensor: tensor.to(device))
+        """A copy on another device; these rows themselves if they are there already."""
+        return self if self.device == torch.device(device) else self.map(lambda tensor: tensor.to(device))
 
     def __len__(self) -> int:
         return self._any().shape[0]

@@ -49,7 +49,10 @@ class Space(InputSpace):
         """The mode of the predicted distribution, as the next input."""
 
     def sample(self, out_NC: Tensor, generator: torch.Generator) -> Tensor:
-        """A sample of the predicted distribution; of point predictions, the mode."""
+        """A sample of the predicted distribution; of point predictions, the mode.
+
+        It is drawn on the generator's device: one of the CPU gives the same numbers whatever the model's device.
+        """
         return self.mode(out_NC)
 
 
@@ -76,7 +79,8 @@ class Classes(Space):
         return out_NC.argmax(-1)
 
     def sample(self, out_NC: Tensor, generator: torch.Generator) -> Tensor:
-        return torch.multinomial(out_NC.softmax(-1), 1, generator=generator).squeeze(1)
+        prob_NC = out_NC.softmax(-1).to(generator.device)
+        return torch.multinomial(prob_NC, 1, generator=generator).squeeze(1).to(out_NC.device)
 
 
 class Words(Classes):
@@ -188,7 +192,8 @@ class Gaussian(Values):
 
     def sample(self, out_NC: Tensor, generator: torch.Generator) -> Tensor:
         mean_NF, log_NF = self.location_scale(out_NC)
-        return mean_NF + log_NF.exp() * torch.randn(mean_NF.shape, generator=generator, dtype=mean_NF.dtype)
+        noise_NF = torch.randn(mean_NF.shape, generator=generator, dtype=mean_NF.dtype, device=generator.device)
+        return mean_NF + log_NF.exp() * noise_NF.to(mean_NF.device)
 
 
 class PointL1(Values):
@@ -215,7 +220,8 @@ class Laplace(Gaussian):
 
     def sample(self, out_NC: Tensor, generator: torch.Generator) -> Tensor:
         median_NF, log_NF = self.location_scale(out_NC)
-        half_NF = torch.rand(median_NF.shape, generator=generator, dtype=median_NF.dtype) - 0.5
+        uniform_NF = torch.rand(median_NF.shape, generator=generator, dtype=median_NF.dtype, device=generator.device)
+        half_NF = uniform_NF.to(median_NF.device) - 0.5
         return median_NF - log_NF.exp() * half_NF.sign() * torch.log1p(-2 * half_NF.abs())
 
 

@@ -64,9 +64,14 @@ class Trace:
         if self.gradients and torch.is_grad_enabled() and tensor.is_floating_point() and not tensor.requires_grad:
             tensor = tensor.clone().requires_grad_()
         labels = {axis: _here.context[side] for axis, _, side in words if side in _here.context}
-        data = tensor if self.gradients else tensor.detach().clone()
+        data = tensor if self.gradients else _copy_to_cpu(tensor)
         self.records.append(Record(name, tuple(axis for axis, _, _ in words), data, labels, _here.context))
         return tensor
+
+
+def _copy_to_cpu(tensor: Tensor) -> Tensor:
+    """A copy for a record: records are read on the CPU, wherever the model computes."""
+    return tensor.detach().clone() if tensor.device.type in ("cpu", "meta") else tensor.detach().cpu()
 
 
 class _Here(threading.local):
@@ -112,7 +117,7 @@ def trace_context(**facts: Any) -> AbstractContextManager[None]:
 @contextmanager
 def _push_context(facts: Mapping[str, Any]) -> Iterator[None]:
     before = _here.context
-    _here.context = {**before, **facts}
+    _here.context = {**before, **{name: fact.cpu() if torch.is_tensor(fact) else fact for name, fact in facts.items()}}
     try:
         yield
     finally:

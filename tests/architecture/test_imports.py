@@ -18,6 +18,7 @@ LEVELS = [
         "program",
         "plugins",
         "interrupts",
+        "device",
         "distributed",
         "sequence",
         "trace",
@@ -80,7 +81,7 @@ def test_imports_go_down_only(path):
 
 
 BESIDE = {
-    "errors": {"config", "files", "plugins", "run_lock"},
+    "errors": {"config", "device", "files", "plugins", "run_lock"},
     "plugins": {"config"},
     "files": {"run_lock"},
     "renamed": {"config"},

@@ -120,7 +120,9 @@ def test_the_doctor_runs_all_checks_and_finds_nothing_broken(run_cli, monkeypatc
     result = run_cli("doctor", "--json")
     found = {row["name"]: row for row in json.loads(result.out)}
     assert result.code == 0
-    assert list(found) == ["python", "torch", "threads", "memory", "disk", "cache", "index", "compiler", "plugins"]
+    assert list(found) == [
+        "python", "torch", "devices", "threads", "memory", "disk", "cache", "index", "compiler", "plugins",
+    ]  # fmt: skip
     assert found["torch"]["ok"] and found["cache"]["ok"]
     assert not found["index"]["ok"]
     lines = run_cli("doctor").out.splitlines()

@@ -31,7 +31,7 @@ from regard.cli.generate import generate
 from regard.cli.label import label
 from regard.cli.lesson import lesson
 from regard.cli.look import look
-from regard.cli.options import Verbosity, global_flags
+from regard.cli.options import GlobalOptions, global_flags
 from regard.cli.plugins import ExtensibleGroup, show_warning
 from regard.cli.recipes import config, new
 from regard.cli.runs import runs
@@ -86,14 +86,14 @@ def invoke(arguments: Sequence[str]) -> int:
     """
     if "_REGARD_COMPLETE" in os.environ:
         return shell_complete(cli, {}, "regard", "_REGARD_COMPLETE", os.environ["_REGARD_COMPLETE"])
-    verbosity = Verbosity()
+    options = GlobalOptions()
 
     def command() -> object:
         # not cli.main: it has exit codes of its own for Ctrl-C and for a closed pipe
-        with cli.make_context("regard", list(arguments), obj=verbosity) as context:
+        with cli.make_context("regard", list(arguments), obj=options) as context:
             return cli.invoke(context)
 
-    return run_command(command, verbosity)
+    return run_command(command, options)
 
 
 def main() -> NoReturn:

@@ -12,7 +12,8 @@ import click
 
 from regard.cli.console import Console, StageProgress
 from regard.cli.line_io import write_errors
-from regard.cli.options import PATH, json_option, print_json, verbosity
+from regard.cli.loading import chosen_device, set_threads
+from regard.cli.options import PATH, global_options, json_option, print_json
 from regard.errors import ConfigError, DataError, Diverged, ModelError, kind_of_exit_code
 
 if TYPE_CHECKING:
@@ -102,11 +103,12 @@ def compare_family(source: Path, settings: tuple[str, ...], out: Path | None, np
     from regard.compare import Comparison, compare_runs, train_family
 
     path, folder = family_paths(source, out)
-    comparison = Comparison.read(path, settings)
+    comparison = Comparison.read(path, (*settings, *global_options().training_settings()))
     with StageProgress(Console.of_verb()) as stages:
         comparison.members[0].recipe.fetch(stages.download)
         failures = train_family(comparison, folder, member_trainer(stages, nproc), stages)
-        table = compare_runs({member.name: folder / member.name for member in comparison.members}, failures, stages)
+        runs = {member.name: folder / member.name for member in comparison.members}
+        table = compare_runs(runs, failures, stages, chosen_device())
     return save_table(table, folder)
 
 
@@ -129,7 +131,7 @@ def member_trainer(stages: StageProgress, nproc: int) -> Callable[[Recipe, Path]
             if nproc == 1:
                 train_run(recipe, path, fresh=False)
             else:
-                quiet = ["-q"] if verbosity().quiet else []
+                quiet = ["-q"] if global_options().quiet else []
                 command = [sys.executable, "-c", TRAIN_ON_STDERR, "train", str(path), *quiet]
                 raise_for_exit_code(path, launch(nproc, command))
         except Diverged as error:
@@ -150,8 +152,9 @@ def compare_trained(paths: list[Path], out: Path | None) -> ComparisonTable:
     """Compare trained runs; save the table if a folder is given."""
     from regard.compare import compare_runs
 
+    set_threads()
     with StageProgress(Console.of_verb()) as stages:
-        table = compare_runs(name_runs(paths), progress=stages)
+        table = compare_runs(name_runs(paths), progress=stages, device=chosen_device())
     return save_table(table, out) if out else table
 
 
@@ -199,7 +202,8 @@ def show_answers(paths: list[Path], texts: list[str], output: Path | None, as_js
     from regard.compare import side_by_side
     from regard.compare.side_by_side import render_svg, render_text
 
-    found: list[ModelAnswer] = side_by_side(name_runs(paths), texts)
+    set_threads()
+    found: list[ModelAnswer] = side_by_side(name_runs(paths), texts, chosen_device())
     rows = [one.to_dict() for one in found]
     if output is not None:
         content = render_svg(found) if output.suffix == ".svg" else json.dumps(rows, ensure_ascii=False)

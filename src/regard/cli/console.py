@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self, TextIO
 
-from regard.cli.options import verbosity
+from regard.cli.options import global_options
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -120,7 +120,7 @@ class Console:
     @classmethod
     def of_verb(cls) -> Console:
         """The console of the command that is running; --quiet silences it."""
-        return cls(verbosity().quiet)
+        return cls(global_options().quiet)
 
     @property
     def terminal(self) -> bool:

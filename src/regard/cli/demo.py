@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from regard.cli.console import Console, StageProgress
-from regard.cli.options import PATH
+from regard.cli.options import PATH, global_options
 
 
 @click.command(short_help="Train, evaluate and inspect a small translation model.")
@@ -33,4 +33,4 @@ def demo(settings: tuple[str, ...], out: Path) -> None:
         console.print(text)
 
     with StageProgress(console) as stages:
-        run_demo(out, report, stages.download, settings)
+        run_demo(out, report, stages.download, (*settings, *global_options().training_settings()))

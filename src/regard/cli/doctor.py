@@ -38,7 +38,7 @@ class CheckResult:
 @click.command(short_help="Check this machine.")
 @json_option
 def doctor(as_json: bool) -> int:
-    """Check this machine: Python, torch, threads, memory, disk, cache, package index, compiler, plugins.
+    """Check this machine: Python, torch, devices, threads, memory, disk, cache, package index, compiler, plugins.
 
     The exit code is 0 unless something is broken that regard cannot work without.
 
@@ -48,7 +48,7 @@ def doctor(as_json: bool) -> int:
       regard doctor --json
     """
     results: list[CheckResult] = []
-    for check in (python, torch, threads, memory, disk, cache, package_index, compiler, plugins):
+    for check in (python, torch, devices, threads, memory, disk, cache, package_index, compiler, plugins):
         results.append(check())
         if not as_json:
             click.echo(results[-1].line())
@@ -74,8 +74,19 @@ def torch() -> CheckResult:
         return CheckResult("torch", False, f"{type(error).__name__}: {error}", "pip install torch", needed=True)
 
 
+def devices() -> CheckResult:
+    """List the devices that torch can use, and which of them is taken by default."""
+    try:
+        from regard import device
+
+        found = ", ".join(map(str, device.devices()))
+        return CheckResult("devices", True, f"{found}; auto takes {device.resolve_device('auto')}")
+    except Exception as error:
+        return CheckResult("devices", False, f"{type(error).__name__}: {error}", "use --device cpu")
+
+
 def threads() -> CheckResult:
-    """Compare the number of cores with the threads of torch."""
+    """Compare the number of cores with the threads that torch may use."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     try:
         import torch
@@ -84,7 +95,7 @@ def threads() -> CheckResult:
     except Exception:
         used = 0
     remedy = "OMP_NUM_THREADS sets fewer than there are"
-    return CheckResult("threads", used >= cores, f"{used} of {cores} cores", remedy)
+    return CheckResult("threads", used >= cores, f"{used} of {cores} cores; small models use one", remedy)
 
 
 def memory() -> CheckResult:

@@ -13,13 +13,13 @@ from typing import Any
 import click
 
 import regard
-from regard.cli.options import Verbosity, renamed_option
+from regard.cli.options import GlobalOptions, renamed_option
 from regard.errors import Interrupted, OutputError, RegardError
 
 OUT_OF_MEMORY = "there is not enough memory; try fewer train.batch_tokens, a smaller model or a smaller beam"
 
 
-def run_command(command: Callable[[], Any], verbosity: Verbosity) -> int:
+def run_command(command: Callable[[], Any], options: GlobalOptions) -> int:
     """Run a command, print its error if it fails, and return the exit code."""
     try:
         code = command()
@@ -29,19 +29,19 @@ def run_command(command: Callable[[], Any], verbosity: Verbosity) -> int:
     except click.ClickException as error:
         return _print_usage_error(error)
     except RegardError as error:
-        return _print_error(str(error), error.exit_code, verbosity)
+        return _print_error(str(error), error.exit_code, options)
     except (KeyboardInterrupt, click.Abort):
-        return _print_error("interrupted", Interrupted.exit_code, verbosity)
+        return _print_error("interrupted", Interrupted.exit_code, options)
     except BrokenPipeError:
         return 0  # the reader has closed the pipe, as `head` does
     except MemoryError:
-        return _print_error(OUT_OF_MEMORY, 1, verbosity)
+        return _print_error(OUT_OF_MEMORY, 1, options)
     except Exception as error:
-        return _print_unexpected(error, verbosity)
+        return _print_unexpected(error, options)
 
 
-def _print_error(message: str, code: int, verbosity: Verbosity) -> int:
-    if verbosity.verbose:
+def _print_error(message: str, code: int, options: GlobalOptions) -> int:
+    if options.verbose:
         traceback.print_exc()
     print(f"error: {message}", file=sys.stderr)
     return code
@@ -59,13 +59,13 @@ def _print_usage_error(error: click.ClickException) -> int:
     return error.exit_code
 
 
-def _print_unexpected(error: Exception, verbosity: Verbosity) -> int:
+def _print_unexpected(error: Exception, options: GlobalOptions) -> int:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EBADF):
         where = f"{error.filename}: " if error.filename else "stdout: " if error.errno == errno.EBADF else ""
-        return _print_error(f"{where}cannot be written ({error.strerror})", OutputError.exit_code, verbosity)
+        return _print_error(f"{where}cannot be written ({error.strerror})", OutputError.exit_code, options)
     if isinstance(error, RuntimeError) and "allocate memory" in str(error):  # torch's own MemoryError
-        return _print_error(OUT_OF_MEMORY, 1, verbosity)
-    if verbosity.verbose:
+        return _print_error(OUT_OF_MEMORY, 1, options)
+    if options.verbose:
         traceback.print_exc()
     kind = f"{type(error).__name__}: {error}".splitlines()[0]
     print(f"error: this is a bug in regard {regard.__version__} ({kind})", file=sys.stderr)

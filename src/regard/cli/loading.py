@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from regard.cli.console import Console
+from regard.cli.options import global_options
 from regard.errors import ModelError
 
 if TYPE_CHECKING:
@@ -44,11 +45,27 @@ def load_recipe(source: Path, settings: tuple[str, ...], out: Path | None) -> tu
 def load_model(run: Path) -> Model:
     """The model of a run of any task; checkpoints that had to be skipped are reported on stderr."""
     import regard
+    from regard.models.base import parameters
 
-    model = regard.load(run)
+    model = regard.load(run, chosen_device())
+    set_threads(parameters(model.module))
     for reason in model.refused:
         Console.of_verb().warn(f"{reason}; using step {model.step}")
     return model
+
+
+def chosen_device() -> str:
+    """The device that --device names, else auto."""
+    return global_options().device or "auto"
+
+
+def set_threads(parameters: int = 0) -> None:
+    """Use as many threads as --threads says, else as suit a model of this size."""
+    import torch
+
+    from regard.device import default_threads
+
+    torch.set_num_threads(global_options().threads or default_threads(parameters, training=False))
 
 
 def load_model_as(run: Path, kind: type[M]) -> M:

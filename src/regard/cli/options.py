@@ -1,4 +1,4 @@
-"""Options of all verbs (--quiet, --verbose, --json), the verbosity they set, and hints for renamed options."""
+"""Options of all verbs (--quiet, --verbose, --device, --threads, --json), and hints for renamed options."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from regard.device import check_device_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,15 +37,28 @@ RENAMED_COMMANDS = {"neighbours": "neighbors"}
 
 
 @dataclass
-class Verbosity:
-    """How much a command prints: set by flags before or after the verb."""
+class GlobalOptions:
+    """How much a command prints and where it computes: set by options before or after the verb."""
 
     quiet: bool = False
     verbose: bool = False
+    device: str | None = None
+    """None: the recipe's for training, else auto"""
+    threads: int | None = None
+    """None: the recipe's for training, else by the size of the model"""
+
+    def training_settings(self) -> tuple[str, ...]:
+        """The settings that --device and --threads stand for, for verbs that train.
+
+        >>> GlobalOptions(device="cuda:1").training_settings()
+        ('train.device=cuda:1',)
+        """
+        given = {"train.device": self.device, "train.threads": self.threads}
+        return tuple(f"{key}={value}" for key, value in given.items() if value is not None)
 
 
 class OrderedGroup(click.Group):
-    """A group that lists its commands in the order in which they were added, and adds --quiet and --verbose to each."""
+    """A group that lists its commands in the order in which they were added, and adds the global options to each."""
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         super().add_command(cmd if isinstance(cmd, click.Group) else global_flags()(cmd), name)
@@ -70,24 +85,36 @@ def renamed_option(error: click.NoSuchOption) -> str | None:
 
 
 def global_flags(visible: bool = False) -> Callable[[F], F]:
-    """Add --quiet and --verbose to a command; only the help of `regard` itself lists them, but they work everywhere."""
+    """Add the options of GlobalOptions to a command; only the help of `regard` lists them, but they work everywhere."""
 
-    def set_flag(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    def store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         if value:
-            setattr(ctx.find_object(Verbosity), str(param.name), True)
+            setattr(ctx.find_object(GlobalOptions), str(param.name), value)
+
+    def store_device(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            check_device_name(value, f"--device {value}")
+        store(ctx, param, value)
 
     def decorate(function: F) -> F:
-        option: dict[str, Any] = {"is_flag": True, "expose_value": False, "hidden": not visible, "callback": set_flag}
-        quiet = click.option("-q", "--quiet", help="Print results, warnings and errors only.", **option)
-        verbose = click.option("-v", "--verbose", help="Print errors with their traceback.", **option)
-        return quiet(verbose(function))
+        option: dict[str, Any] = {"expose_value": False, "hidden": not visible, "callback": store}
+        at_device = option | {"callback": store_device, "metavar": "NAME"}
+        options = (
+            click.option("-q", "--quiet", is_flag=True, help="Print results, warnings and errors only.", **option),
+            click.option("-v", "--verbose", is_flag=True, help="Print errors with their traceback.", **option),
+            click.option("--device", help="Compute on auto, cpu, cuda, cuda:N or mps.  [default: auto]", **at_device),
+            click.option("--threads", type=click.IntRange(1), help="Threads of the CPU.  [default: by size]", **option),
+        )
+        for add in reversed(options):
+            function = add(function)
+        return function
 
     return decorate
 
 
-def verbosity() -> Verbosity:
-    """The verbosity of the command that is running."""
-    return click.get_current_context().find_object(Verbosity) or Verbosity()
+def global_options() -> GlobalOptions:
+    """The global options of the command that is running."""
+    return click.get_current_context().find_object(GlobalOptions) or GlobalOptions()
 
 
 def json_option(function: F) -> F:

@@ -107,6 +107,9 @@ def show(run: Path, as_json: bool) -> None:
     check_run(run)
     made_with = run / "environment.json"
     environment = json.loads(made_with.read_text(encoding="utf-8")) if made_with.exists() else {}
+    environment |= {
+        name: value for name, value in read_state(run).items() if name in ("device", "threads", "processes")
+    }
     init = InitReport.load(run)
     found = summarize_run(run) | {"validations": read_validations(run), "environment": environment}
     found |= {} if init is None else {"init": plain(init)}

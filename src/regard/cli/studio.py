@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from regard.cli.console import Console
+from regard.cli.loading import chosen_device, set_threads
 from regard.cli.options import PATH
 from regard.errors import ConfigError, InputError
 
@@ -40,4 +41,6 @@ def studio(path: Path | None, port: int, no_browser: bool) -> None:
 
     # "studio-2": what is cached there has the format trace/2
     with suppress(KeyboardInterrupt):  # Ctrl-C ends the studio
-        serve(path or Path("runs"), cache_folder() / "studio-2", port, not no_browser, Console.of_verb().print)
+        set_threads()
+        report = Console.of_verb().print
+        serve(path or Path("runs"), cache_folder() / "studio-2", port, not no_browser, report, chosen_device())

@@ -12,7 +12,7 @@ import click
 
 from regard.cli.console import Console, StageProgress
 from regard.cli.loading import load_recipe, strict_option, with_strict
-from regard.cli.options import PATH, json_option, print_json, recipe_arguments, run_option, verbosity
+from regard.cli.options import PATH, global_options, json_option, print_json, recipe_arguments, run_option
 from regard.cli.score_format import format_metrics
 from regard.errors import Diverged, Interrupted, ModelError, Terminated
 from regard.program import runnable
@@ -54,7 +54,7 @@ def train(
       regard train mine.toml --dry-run
       regard train mine.toml --from runs/base
     """
-    settings = with_strict(settings, strict)
+    settings = (*with_strict(settings, strict), *global_options().training_settings())
     if init is not None:
         settings = (*settings, f"model.init={json.dumps(str(init))}")
     chosen, path = load_recipe(recipe, settings, out)
@@ -66,7 +66,8 @@ def train(
     if nproc > 1 and "RANK" not in os.environ:
         from regard.train.parallel import launch
 
-        flags = [flag for flag, given in (("--fresh", fresh), ("--json", as_json), ("-q", verbosity().quiet)) if given]
+        quiet = global_options().quiet
+        flags = [flag for flag, given in (("--fresh", fresh), ("--json", as_json), ("-q", quiet)) if given]
         command = ["train", str(recipe), *settings, "--out", str(path), *flags]
         return launch(nproc, [sys.executable, "-m", "regard", *command])
     report = train_run(chosen, path, fresh)

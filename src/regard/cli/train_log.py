@@ -28,6 +28,7 @@ class TrainLog:
     def __init__(self, console: Console, run: Path, recipe: Recipe, processes: int = 1) -> None:
         self.console, self.run, self.recipe, self.processes = console, run, recipe, processes
         self.step = self.steps = 0
+        self.device = "cpu"
         self._progress: ProgressReporter = SilentProgress()
         self._recent: list[Stepped] = []
         self._speed_reported = False
@@ -79,6 +80,10 @@ class TrainLog:
 
         for line in summary_lines(self.run, self.recipe, event.parameters, InitReport.load(self.run)):
             self.write(line)
+        self.device = event.device
+        if event.moved_from:
+            now = event.device.partition(" ")[0]
+            self.write(f" warning  trained on {event.moved_from} so far, from here on {now}: the last bits differ")
         if event.step:
             self.write(f" resumed  at step {event.step:,} of {event.steps:,}")
         if event.step < event.steps:
@@ -97,7 +102,7 @@ class TrainLog:
             return
         self._speed_reported = True
         speed, step_time = throughput(self._recent)
-        self.write(device_line(speed, (self.steps - self.step) * step_time, self.processes))
+        self.write(device_line(speed, (self.steps - self.step) * step_time, self.processes, self.device))
 
     def on_validation(self, event: Validated) -> None:
         from regard.data.lines import printable
@@ -153,17 +158,22 @@ def format_count(count: int) -> str:
     return f"{count / 1e6:.1f} M" if count >= 1_000_000 else f"{count:,}"
 
 
-def peak_memory() -> float:
-    """Peak resident memory of this process, in GiB."""
+def peak_memory(device: str = "cpu") -> float:
+    """Peak memory on a device, in GiB: of CUDA what torch allocated, else the resident memory of this process."""
+    if device.startswith("cuda"):
+        import torch
+
+        return torch.cuda.max_memory_allocated() / (1 << 30)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1 << 30 if sys.platform == "darwin" else 1 << 20)
 
 
-def device_line(speed: float, seconds: float, processes: int = 1) -> str:
+def device_line(speed: float, seconds: float, processes: int = 1, device: str = "cpu") -> str:
     """Device, speed, remaining time and peak memory."""
     import torch
 
     threads = torch.get_num_threads()
-    device = f"cpu, {f'{processes} x ' if processes > 1 else ''}{threads} thread{'s' if threads > 1 else ''}"
+    times = f"{processes} x " if processes > 1 else ""
+    where = f"cpu, {times}{threads} thread{'s' if threads > 1 else ''}" if device == "cpu" else f"{times}{device}"
     speed_and_time = f"about {speed:,.0f} tokens/s, ETA {format_duration(seconds)}"
-    return f" device   {device}, {speed_and_time}, peak {peak_memory():.1f} GiB"
+    return f" device   {where}, {speed_and_time}, peak {peak_memory(device):.1f} GiB"

@@ -74,9 +74,9 @@ class ModelAnswer:
         return {**found, "failure": self.failure} if self.failure else found
 
 
-def side_by_side(runs: Mapping[str, Path], texts: Sequence[str]) -> list[ModelAnswer]:
+def side_by_side(runs: Mapping[str, Path], texts: Sequence[str], device: str = "auto") -> list[ModelAnswer]:
     """Answers of all models to each text, text by text; it is an error if no model can read any text."""
-    models = {name: load(path) for name, path in runs.items()}
+    models = {name: load(path, device) for name, path in runs.items()}
     check_comparable({str(runs[name]): (run_folder(runs[name]), model) for name, model in models.items()})
     found = [_answer(name, model, text) for text in texts for name, model in models.items()]
     if found and all(one.failure for one in found):

@@ -131,11 +131,14 @@ class ComparisonTable:
 
 
 def compare_runs(
-    runs: Mapping[str, Path], failures: Mapping[str, str] | None = None, progress: Progress = no_progress
+    runs: Mapping[str, Path],
+    failures: Mapping[str, str] | None = None,
+    progress: Progress = no_progress,
+    device: str = "auto",
 ) -> ComparisonTable:
     """Evaluate every run on its test data and compare them; a run in `failures` gets a row with the reason only."""
     failed = failures or {}
-    models = {name: load(path) for name, path in runs.items() if name not in failed}
+    models = {name: load(path, device) for name, path in runs.items() if name not in failed}
     check_comparable({str(runs[name]): (run_folder(runs[name]), model) for name, model in models.items()})
     found = {name: cached_evaluation(runs[name], model, progress) for name, model in models.items()}
     check_same_data({str(runs[name]): evaluation for name, evaluation in found.items()})

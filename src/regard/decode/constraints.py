@@ -86,7 +86,7 @@ class ConstrainedBeam:
 
     def match_counts(self, tokens_NT: Tensor, owners_N: Tensor) -> Tensor:
         """(N, C): matched tokens of each constraint."""
-        return matched_tokens(tokens_NT, self.ids.index_select(0, owners_N))
+        return matched_tokens(tokens_NT, self.ids.to(owners_N.device).index_select(0, owners_N))
 
     def _pool(self, log_NV: Tensor, missing_NC: Tensor, history: History) -> Candidates:
         """The best candidates, and every candidate that continues a constraint or ends."""
@@ -120,7 +120,7 @@ class ConstrainedBeam:
     def _drop_unsatisfied(self, choice: Choice, history: History) -> Choice:
         """Drop rows that were cut off before they satisfied all constraints. A source left without rows is an error."""
         tokens = torch.cat([history.tokens.index_select(0, choice.parents), choice.tokens[:, None]], 1)
-        lengths_MC = (self.ids.index_select(0, choice.sources) >= 0).sum(-1)
+        lengths_MC = (self.ids.to(history.sources.device).index_select(0, choice.sources) >= 0).sum(-1)
         short_M = (self.match_counts(tokens, choice.sources) < lengths_MC).any(1)
         rows = (choice.live | choice.ended | ~short_M).nonzero().squeeze(1)
         kept = choice.select(rows)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from regard.device import module_device
 from regard.errors import ConfigError
 from regard.models.base import EncoderDecoder
 from regard.sequence import Padded, Rows, Tokens
@@ -45,7 +46,7 @@ class AttentionRecorder:
             raise ConfigError(f"this needs a model that attends to its source; no {PATTERN} were recorded")
         if not -len(self.layers) <= layer < len(self.layers):
             raise ConfigError(f"layer = {layer} does not exist: {len(self.layers)} layers attend to the source")
-        return self.layers[layer].mean(1)
+        return self.layers[layer].mean(1).to(module_device(self.model))
 
     def initial(self, source: Rows, prompt: Tokens) -> Tensor:
         """(B, S): attention of the prompt's last position; 1 at padding, so that padding costs nothing."""

@@ -44,7 +44,7 @@ def greedy(
     """What `Beam(1)` finds for one source, faster."""
     strategy = Int8Greedy(argmax, beam.eos)
     [[found]] = collect(decode(FeaturesOnly(model), source, prompt, strategy, limits_B))
-    score, tokens = 0.0, torch.tensor(found.tokens)
+    score, tokens = 0.0, torch.tensor(found.tokens, device="cpu")  # Int8Argmax is for CPUs
     with torch.inference_mode():
         for features_TD, tokens_T in zip(torch.cat(strategy.features).split(CHUNK), tokens.split(CHUNK), strict=True):
             log_TV = model.readout(features_TD).log_softmax(-1)

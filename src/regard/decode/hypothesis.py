@@ -10,6 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from regard.device import widest_float
 from regard.sequence import Rows
 
 
@@ -60,7 +61,7 @@ class History:
     def start(cls, sources_B: Tensor, limits_B: Tensor, width: int, n_best: int) -> History:
         """Only the first row of a source is alive: else a beam would hold `width` equal hypotheses."""
         B, device = len(sources_B), sources_B.device
-        scores_BW = torch.full((B, width), -math.inf, dtype=torch.double, device=device)
+        scores_BW = torch.full((B, width), -math.inf, dtype=widest_float(device), device=device)
         scores_BW[:, 0] = 0.0
         empty_NT = torch.zeros(B * width, 0, dtype=torch.long, device=device)
         best_Bn = scores_BW.new_full((B, n_best), -math.inf)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from regard.decode.coverage import AttentionRecorder
 from regard.decode.hypothesis import Choice, History, Strategy
+from regard.device import module_device
 from regard.errors import ConfigError
 from regard.models.base import EncoderDecoder, State
 from regard.sequence import Rows, Tokens
@@ -33,12 +34,14 @@ def decode(
     """Yield one choice per step, so that a caller can stream, draw or stop.
 
     `limits_B` is the maximum number of tokens per source, <EOS> included. `numbers_B` are indices of the sources (by
-    default 0, 1, ...): choices, prefixes, constraints and random draws use them, not the row of the batch.
+    default 0, 1, ...): choices, prefixes, constraints and random draws use them, not the row of the batch. Inputs are
+    moved to the model's device, on which the search computes.
     """
-    B, device = len(prompt), prompt.data.device
-    numbers_B = torch.arange(B, device=device) if numbers_B is None else numbers_B
+    B, device = len(prompt), module_device(model)
     if not B:
         return
+    source, prompt, limits_B = source.to(device), prompt.to(device), limits_B.to(device)
+    numbers_B = torch.arange(B, device=device) if numbers_B is None else numbers_B.to(device)
     if int(limits_B.min()) < 1:
         raise ConfigError(f"the longest output of a source is {int(limits_B.min())} tokens; it must be at least 1")
     W, attention = strategy.width, AttentionRecorder(model) if strategy.coverage_penalty else None

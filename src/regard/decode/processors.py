@@ -137,8 +137,9 @@ def force_prefix(prefixes: Tokens) -> LogitsProcessor:
         t, owners_N = history.length, history.owners
         if t >= prefixes.data.shape[1]:
             return log_NV
-        forced_N1 = prefixes.data.index_select(0, owners_N)[:, t : t + 1]
-        bound_N1 = t < prefixes.lengths.index_select(0, owners_N)[:, None]
+        here = prefixes.to(log_NV.device)
+        forced_N1 = here.data.index_select(0, owners_N)[:, t : t + 1]
+        bound_N1 = t < here.lengths.index_select(0, owners_N)[:, None]
         other_NV = torch.arange(log_NV.shape[1], device=log_NV.device) != forced_N1
         return log_NV.masked_fill(other_NV & bound_N1, -math.inf)
 

@@ -43,10 +43,11 @@ class Sampling:
         if not history.length:  # unlike beams, all samples of a source start alive
             history = replace(history, scores=torch.zeros_like(history.scores))
         log_NV = out_NV.log_softmax(-1)
-        cumulative_NV = apply(self.processors, out_NV, history, self.eos).double().softmax(-1).cumsum(-1)
-        slots_N = torch.arange(len(history.scores), device=out_NV.device) % self.width
-        uniform_N = uniform(self.seed, history.owners, slots_N, history.length)
-        tokens_N = (cumulative_NV <= uniform_N[:, None] * cumulative_NV[:, -1:]).sum(1)
+        # drawn on the CPU, in double precision, which MPS lacks: every device draws alike from equal probabilities
+        cumulative_NV = apply(self.processors, out_NV, history, self.eos).cpu().double().softmax(-1).cumsum(-1)
+        slots_N = torch.arange(len(history.scores), device="cpu") % self.width
+        uniform_N = uniform(self.seed, history.owners.cpu(), slots_N, history.length)
+        tokens_N = (cumulative_NV <= uniform_N[:, None] * cumulative_NV[:, -1:]).sum(1).to(out_NV.device)
         scores_N = history.scores + log_NV.gather(1, tokens_N[:, None]).squeeze(1)
         ended_N = (tokens_N == self.eos) & (scores_N > -math.inf)
         return extend_rows(history, tokens_N, scores_N, scores_N, ended_N)

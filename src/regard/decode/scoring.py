@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.decode.coverage import AttentionRecorder
+from regard.device import module_device
 from regard.errors import DataError
 from regard.models.base import EncoderDecoder
 from regard.sequence import Rows, Tokens
@@ -32,16 +33,20 @@ class TokenScores(Rows):
 
 @torch.no_grad()
 def score(model: EncoderDecoder, source: Rows, target: Tokens, chunk: int = 1024) -> TokenScores:
-    """Log-probabilities of `target` (<SOS> first, <EOS> last if complete) by teacher forcing; logits in chunks."""
-    read, target_BT, real_BT = _shift(target)
-    features_ND, target_N = model(source, read)[real_BT], target_BT[real_BT]
+    """Log-probabilities of `target` (<SOS> first, <EOS> last if complete) by teacher forcing; logits in chunks.
+
+    Inputs are moved to the model's device; the result is on the CPU.
+    """
+    device = module_device(model)
+    read, target_BT, real_BT = _shift(target.to(device))
+    features_ND, target_N = model(source.to(device), read)[real_BT], target_BT[real_BT]
     parts = [
-        model.readout(f_ND).log_softmax(-1).gather(1, t_N[:, None]).squeeze(1).double()
+        model.readout(f_ND).log_softmax(-1).gather(1, t_N[:, None]).squeeze(1).cpu().double()
         for f_ND, t_N in zip(features_ND.split(chunk), target_N.split(chunk), strict=True)
     ]
-    log_BT = torch.zeros(target_BT.shape, dtype=torch.double, device=target_BT.device)
-    log_BT[real_BT] = torch.cat(parts)
-    return TokenScores(log_BT, read.lengths)
+    log_BT = torch.zeros(target_BT.shape, dtype=torch.double, device="cpu")
+    log_BT[real_BT.cpu()] = torch.cat(parts)
+    return TokenScores(log_BT, read.lengths.cpu())
 
 
 @torch.no_grad()
@@ -53,6 +58,7 @@ def align(
     Target position t is the t-th token after <SOS>. Each target token is aligned with the source token of the highest
     weight, or with a threshold to all of at least that weight. Heads are averaged. Used from Python only.
     """
+    source, target = source.to(module_device(model)), target.to(module_device(model))
     read, _, real_BT = _shift(target)
     attention = AttentionRecorder(model)
     with attention.watch():

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from regard.device import module_device
 from regard.errors import ConfigError, DataError
 from regard.look import decoding_path, states
 from regard.look.color_scales import LogScale
@@ -100,6 +101,7 @@ def gradients_through_time(
     rows of a batch must have the same length; norms are geometric means over them. `tokens` are labels.
     """
     _check(source, target)
+    source, target = source.to(module_device(model)), target.to(module_device(model))
     read, wanted, _ = target.shift()
     labels = tokens or {}
     facts = {"source": labels.get("source"), "target": [row[:-1] for row in labels.get("target", ())]}

@@ -132,7 +132,7 @@ def feature_saliency(scores: Callable[[Tokens], Tensor], source: Tokens) -> np.n
 def gradient_x_input(scores_R: Tensor, inputs: Tensor) -> np.ndarray:
     """(R, ...): per score the gradient with respect to the inputs, times the inputs; for a batch of one."""
     grads = [torch.autograd.grad(score, inputs, retain_graph=True, materialize_grads=True)[0] for score in scores_R]
-    return torch.cat([grad * inputs for grad in grads]).detach().double().numpy()
+    return torch.cat([grad * inputs for grad in grads]).detach().cpu().double().numpy()
 
 
 def log_odds(out_NC: Tensor) -> Tensor:

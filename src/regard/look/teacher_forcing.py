@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from regard.device import module_device
 from regard.look.gradients import GradientsView, gradients_through_time
 from regard.sequence import Padded, Tokens
 from regard.spaces import Space
@@ -30,7 +31,8 @@ class TeacherForcedPass:
     def run(self, model: Any) -> None:
         """One forward pass over the whole text, to be recorded."""
         with trace_context(**{side: [list(row) for row in rows] for side, rows in self.tokens.items()}):
-            model(self.source, self.target)
+            device = module_device(model)
+            model(self.source.to(device), self.target.to(device))
 
     def gradients(self, model: Any, name: str | None = None, layer: int | None = None) -> GradientsView:
         """|dL_t/dh_s| in this text; see gradients_through_time."""

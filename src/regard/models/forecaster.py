@@ -131,7 +131,9 @@ class Forecaster(nn.Module):
         Each is the error not exceeded by that share of N + 1 forecasts, of which N were seen.
         """
         n = len(errors_NA)
-        shares = (torch.arange(1, LEVELS + 1, dtype=torch.double) / LEVELS * (n + 1)).ceil().long().clamp(1, n) - 1
+        shares = (
+            torch.arange(1, LEVELS + 1, dtype=torch.double, device=errors_NA.device) / LEVELS * (n + 1)
+        ).ceil().long().clamp(1, n) - 1
         self.error_quantiles.copy_(errors_NA.sort(0).values.index_select(0, shares))
 
     def interval_half_width(self, level: float) -> Tensor:

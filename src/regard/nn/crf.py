@@ -105,10 +105,11 @@ class TransitionMask:
 
     def apply(self, crf: LinearChainCRF) -> tuple[Tensor, Tensor, Tensor]:
         """The scores of `crf`, with forbidden transitions far below all others."""
+        device = crf.start.device
         return (
-            crf.start.masked_fill(~self.start_C, FORBIDDEN),
-            crf.transitions.masked_fill(~self.step_CC, FORBIDDEN),
-            crf.end.masked_fill(~self.end_C, FORBIDDEN),
+            crf.start.masked_fill(~self.start_C.to(device), FORBIDDEN),
+            crf.transitions.masked_fill(~self.step_CC.to(device), FORBIDDEN),
+            crf.end.masked_fill(~self.end_C.to(device), FORBIDDEN),
         )
 
 

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.device import module_device
 from regard.nn.int8_argmax import Int8Argmax
 from regard.nn.positions import Sinusoids
 
@@ -29,7 +30,7 @@ def optimize_for_inference(model: M, positions: int = 1024) -> M:
     """A copy of a model for inference, with the same structure and names; `model` itself is unchanged.
 
     A layer keeps two layouts of its weight, created on first use; embeddings and norms are shared. Layers on other
-    devices or in other dtypes than float32 stay as they are. Sinusoids are tabulated for so many `positions`.
+    devices or in other dtypes than float32 stay as they are. On a CPU, sinusoids are tabulated for so many `positions`.
 
     >>> model = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.5))
     >>> x = torch.randn(2, 4)
@@ -37,10 +38,13 @@ def optimize_for_inference(model: M, positions: int = 1024) -> M:
     True
     """
     copies: dict[int, nn.Module] = {}
+    table = (
+        positions if module_device(model).type == "cpu" else 0
+    )  # elsewhere its bounds check would wait for the device
 
     def convert(module: nn.Module) -> nn.Module:
         if id(module) not in copies:
-            copies[id(module)] = new = _convert(module, positions)
+            copies[id(module)] = new = _convert(module, table)
             if type(new) is type(module):
                 new._modules = {name: child and convert(child) for name, child in module._modules.items()}
         return copies[id(module)]
@@ -53,7 +57,7 @@ def _convert(module: nn.Module, positions: int) -> nn.Module:
         return InferenceLinear(module)
     if type(module) is nn.Dropout:
         return nn.Identity().eval()
-    if type(module) is Sinusoids:
+    if type(module) is Sinusoids and positions:
         return SinusoidTable(module, positions)
     new = copy.copy(module)
     new._parameters = {n: p if p is None else nn.Parameter(p.detach(), False) for n, p in module._parameters.items()}
@@ -110,7 +114,7 @@ class SinusoidTable(nn.Module):
     def __init__(self, sinusoids: Sinusoids, size: int) -> None:
         super().__init__()
         self.sinusoids, self.size = sinusoids, size
-        self.table = sinusoids(torch.arange(size))
+        self.table = sinusoids(torch.arange(size, device="cpu"))
         self.eval()
 
     def forward(self, positions_NL: Tensor) -> Tensor:

@@ -67,7 +67,7 @@ class Int8Argmax:
         """(K,): the rows that can have the largest product, in order; none if the vector is not finite."""
         step = max(float(x_1D.abs().amax()) / 63, 1e-30)
         if not math.isfinite(step):
-            return torch.empty(0, dtype=torch.long)
+            return torch.empty(0, dtype=torch.long, device="cpu")
         rough_V = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(x_1D, step, 64, self.packed)[0]
         size, error = (float(_norm(row_1D)) for row_1D in (x_1D, x_1D - (x_1D / step).round() * step))
         rounding = 1e-4 * size  # of float32 products; those of x' and w' are products of integers, and exact
@@ -85,7 +85,7 @@ def _pack(int8_VD: Tensor, steps_V: Tensor) -> object:
     with _PACKING, warnings.catch_warnings():  # both are process-wide
         warnings.simplefilter("ignore")  # torch is going to replace quantized tensors
         engine = torch.backends.quantized.engine
-        zeros_V = torch.zeros(len(steps_V), dtype=torch.long)
+        zeros_V = torch.zeros(len(steps_V), dtype=torch.long, device="cpu")
         quantized = torch._make_per_channel_quantized_tensor(int8_VD, steps_V.double(), zeros_V, 0)
         try:
             torch.backends.quantized.engine = "fbgemm"

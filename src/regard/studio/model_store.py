@@ -72,8 +72,8 @@ class ModelEntry:
 class ModelStore:
     """The runs under `root`, and the built-in example if it is ready."""
 
-    def __init__(self, root: Path, example: Callable[[], Path | None] = lambda: None) -> None:
-        self.root, self.example = root, example
+    def __init__(self, root: Path, example: Callable[[], Path | None] = lambda: None, device: str = "auto") -> None:
+        self.root, self.example, self.device = root, example, device
         self._lock = threading.Lock()
         self._open: OrderedDict[tuple[Path, str], regard.Model] = OrderedDict()
 
@@ -100,7 +100,7 @@ class ModelStore:
                 self._open.move_to_end(key)
                 return self._open[key]
         try:
-            model = regard.load(entry.path)
+            model = regard.load(entry.path, self.device)
         except RegardError as error:
             raise ApiError(
                 422, "unusable-model", str(error), "continue its training, or choose another model"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import uvicorn
 
+from regard.device import resolve_device
 from regard.errors import OutputError
 from regard.studio.app import build
 from regard.studio.connections import TimedProtocol
@@ -50,9 +51,12 @@ def server_config(studio: Studio) -> uvicorn.Config:
     )
 
 
-def serve(root: Path, cache: Path, port: int, browser: bool, report: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C."""
-    studio = Studio(root, cache)
+def serve(
+    root: Path, cache: Path, port: int, browser: bool, report: Callable[[str], None], device: str = "auto"
+) -> None:
+    """Serve until Ctrl-C; models compute on `device`."""
+    resolve_device(device)  # a missing one is reported at once, not on the page
+    studio = Studio(root, cache, device=device)
     with bind_socket(port) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
         server = StudioServer(studio, server_config(studio))

@@ -70,11 +70,11 @@ class TraceRequest:
 class Studio:
     """The models under a folder, their traces, and the built-in example."""
 
-    def __init__(self, root: Path, cache: Path, recipe: str = example.RECIPE) -> None:
+    def __init__(self, root: Path, cache: Path, recipe: str = example.RECIPE, device: str = "auto") -> None:
         self.root = root
         self.trace_store = TraceStore(cache / "traces")
         self.example = example.Example(cache, self._trace_example, recipe)
-        self.model_store = ModelStore(root, self.example.ready)
+        self.model_store = ModelStore(root, self.example.ready, device)
         self.closing = threading.Event()
         """set when the server shuts down: event streams end"""
         self._model_lock, self._waiting = threading.Lock(), threading.Semaphore(MAX_WAITING)

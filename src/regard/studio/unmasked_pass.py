@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 import regard
+from regard.device import module_device
 from regard.look import Recording
 from regard.look.decoding_path import ANSWER, passes, strip_padding, to_list
 from regard.sequence import Tokens
@@ -30,13 +31,14 @@ def run_unmasked(model: regard.Model, text: str, generated: Recording, replaceme
     ids = to_list(answer.data[0])[: len(steps)]  # a text generated in several windows is longer than the first
     target = Tokens.pad([[*prompt, *ids[:-1]]])
     source, module = model.teacher_forced(text).source, model.inference_module
+    device = module_device(module)
     records = generated.records
     words: list[list[str]] = next((r.context["source"] for r in records if len(r.context.get("source", ()))), [])
     with (
         model.record({**replacements, **unmasked_weights(names)}) as recording,
         trace_context(source=words, target=target.data),
     ):
-        features_1TD = module(source, target)
+        features_1TD = module(source.to(device), target.to(device))
         logits_TV = module.readout(features_1TD[:, len(prompt) - 1 :])[0]
         _tap_steps(module, logits_TV, prompt, ids, answer)
     return recording

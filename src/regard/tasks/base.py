@@ -277,6 +277,13 @@ class Model(ABC):
         self.refused = refused  # why better or newer checkpoints could not be used
         self.inference_module: Any = optimize_for_inference(module)  # the same weights, laid out for inference
 
+    def to(self, device: torch.device | str) -> Self:
+        """Move the model to another device, in place; inputs follow it, and outputs come back to the CPU."""
+        self.module.to(device)
+        if self.inference_module is not self.module:
+            self.inference_module = optimize_for_inference(self.module)
+        return self
+
     def make_trainable(self) -> None:
         """Prepare the network for a training loop: train mode, gradients, and predictions by the trained weights."""
         self.module.train().requires_grad_(True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from regard.config import check_at_least, check_share
+from regard.device import check_device_name
 from regard.errors import ConfigError
 from regard.train.divergence import DivergenceRule, OnDivergence
 from regard.train.optim import Adam, OptimizerConfig
@@ -44,6 +45,10 @@ class TrainConfig:
     """label smoothing: share of the target probability spread over all classes; 0 where targets are numbers"""
     ema: float = 0.0
     """exponential moving average of the weights: its decay, such as 0.999 (less in the first steps); 0: no averaging"""
+    device: str = "auto"
+    """device: auto (an accelerator if there is one, else the CPU), cpu, cuda, cuda:N or mps"""
+    threads: int = 0
+    """threads of the CPU, per process; 0: by the size of the model, or as many as OMP_NUM_THREADS says"""
     precision: Literal["float32", "bfloat16"] = "float32"
     """mixed precision: number format inside layers; bfloat16 is slower than float32 on most CPUs"""
     compile: bool = False
@@ -77,6 +82,8 @@ class TrainConfig:
                 check_at_least(self, 1, name)
         check_at_least(self, 2, "keep_checkpoints")
         check_at_least(self, 0, "patience")
+        check_at_least(self, 0, "threads")
+        check_device_name(self.device, f'device = "{self.device}"')
         for name in ("epochs", "minutes"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
@@ -94,11 +101,12 @@ class TrainConfig:
 
 
 _RESUMABLE = (
-    "steps epochs validate_every save_every keep_checkpoints patience best_metric tensorboard probe on_divergence "
-    "divergence"
+    "steps epochs device validate_every save_every keep_checkpoints patience best_metric tensorboard probe "
+    "on_divergence divergence"
 )
 MAY_CHANGE = frozenset(f"train.{name}" for name in _RESUMABLE.split())
 """Settings that may differ when a run is resumed. Its past is unaffected; under a schedule that depends on the planned
-steps (cosine, linear) or on validation (plateau) the rest of the run differs from what it would have been."""
+steps (cosine, linear) or on validation (plateau) the rest of the run differs from what it would have been; on another
+kind of device it differs in the last bits."""
 AFTER_DIVERGENCE = frozenset({"train.clip_norm", "train.schedule"})
 """Further ones when a run that diverged is resumed from its last good checkpoint."""

@@ -21,6 +21,10 @@ class Began:
     parameters: int
     refused: Sequence[str] = ()
     """why newer checkpoints could not be used"""
+    device: str = "cpu"
+    """the device, with its product and memory"""
+    moved_from: str | None = None
+    """the kind of device that the run was trained on so far, if it was another"""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Probe:
 
     def record(self, saved: Saved) -> None:
         """Record the text with the model of a checkpoint, and store the recording."""
-        model = regard.load(saved.path)
+        model = regard.load(saved.path, "cpu")
         with model.record() as recording:
             model.run_for_trace(self.text)
         whole = recording.condense()

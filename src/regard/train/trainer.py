@@ -13,7 +13,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.device import default_threads, describe_device, resolve_device, widest_float
 from regard.distributed import ProcessGroup
 from regard.errors import Diverged, Interrupted, ModelError, RegardError, Terminated
 from regard.metrics.score import LOWER_IS_BETTER
@@ -80,6 +81,13 @@ class Trainer:
     ) -> None:
         self.objective, self.loader, self.config, self.run = objective, loader, config, run
         self.group, self.listeners, self.seed = group, listeners, seed
+        found = find_resumable(run, group)
+        before = str(found.checkpoint.state.get("device", "cpu")) if found.checkpoint else None
+        self.device = resolve_device(config.device, group.size, before)
+        if self.device.type == "cuda":
+            torch.cuda.set_device(self.device)  # NCCL takes the current device
+        objective.to(self.device)
+        torch.set_num_threads(config.threads or default_threads(parameters(objective), training=True))
         self.validate = validate or (lambda: (validation_loss(objective, loader, group), ()))
         if config.compile:
             compile_layers(objective)
@@ -90,9 +98,10 @@ class Trainer:
         self.validate_every = config.validate_every or max(1, math.ceil(self.batches_per_epoch / config.accumulate))
         self.ema = [w.clone() for w in self.flat.weights()] if config.ema else []
         self.hidden_state: Any = None
-        found = find_resumable(run, group)
         self.state = self.restore(found.checkpoint) if found.checkpoint else TrainState(self.planned_steps())
-        self.notify(Began(self.state.step, self.state.steps, parameters(objective), found.refused))
+        moved_from = before if before not in (None, self.device.type) else None
+        began = Began(self.state.step, self.state.steps, parameters(objective), found.refused, moved_from=moved_from)
+        self.notify(replace(began, device=describe_device(self.device)))
 
     def fit(self, signals: SignalFlag) -> TrainReport:
         """The training loop: update, validate or save, then handle signals and the control file."""
@@ -146,6 +155,7 @@ class Trainer:
     ) -> tuple[Tensor, Any]:
         """Compute gradients, summed over batches and ranks; returns this rank's loss and the next hidden state."""
         value = torch.zeros((), dtype=torch.double)
+        counts = {name: count.to(self.device, widest_float(self.device)) for name, count in counts.items()}
         self.objective.train()
         self.flat.zero_grad()
         with self.precision.backend():
@@ -155,7 +165,7 @@ class Trainer:
                         loss, hidden_state = self.objective(batch, hidden_state)
                         part = loss.mean(counts)
                     part.backward()
-                    value += part.detach().double()
+                    value += part.detach().cpu().double()
         for grad in self.flat.gradients():
             self.group.all_reduce_(grad)
         return value, hidden_state
@@ -291,13 +301,17 @@ class Trainer:
         else:
             groups["model"] = weights(self.objective.model)
         state = {**asdict(self.state), "processes": self.group.size, "threads": torch.get_num_threads()}
+        state["device"] = self.device.type
         keep, keep_steps = self.config.keep_checkpoints, self.state.divergence.kept_steps
         path = checkpoint.save(self.run, self.state.step, groups, state, keep=keep, best=best, keep_steps=keep_steps)
         self.notify(Saved(self.state.step, path))
 
     def restore(self, found: checkpoint.Checkpoint) -> TrainState:
-        """Resume from a checkpoint: bit for bit, hence with the same number of processes and threads."""
-        stored = dict(found.state)
+        """Resume from a checkpoint: bit for bit, hence with the same number of processes and threads.
+
+        On another kind of device training continues, too, but other kernels round differently.
+        """
+        stored = {name: value for name, value in found.state.items() if name != "device"}
         processes, threads, memory = stored.pop("processes"), stored.pop("threads"), stored.pop("divergence", {})
         if processes != self.group.size:
             raise ModelError(
@@ -366,7 +380,7 @@ def validation_loss(objective: Objective, loader: Loader, group: ProcessGroup) -
     for batch in loader.valid_batches():
         if len(batch):
             loss, hidden_state = objective(batch, hidden_state)
-            total += sum(t.double() for t in loss.totals.values())
+            total += sum(t.cpu().double() for t in loss.totals.values())
             count += sum(objective.task.counts(batch).values())
     sums = group.sum({"total": total, "count": count})
     mean = float(sums["total"] / sums["count"].clamp(min=1))

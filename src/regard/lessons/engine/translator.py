@@ -21,7 +21,7 @@ from regard.trace import Trace, record
 
 def load_translator(path: Path | str) -> TranslationModel:
     """The translation model of a run."""
-    model = load(path)
+    model = load(path, "cpu")
     if not isinstance(model, TranslationModel):
         raise ModelError(f"{path} was trained to {model.recipe.kind()}; this lesson needs a translation model")
     return model

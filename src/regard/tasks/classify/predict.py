@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from regard.device import module_device
 from regard.tasks.base import length_batches
 from regard.tasks.classify.inputs import InputEncoder
 from regard.tasks.classify.labels import Labels
@@ -62,9 +63,9 @@ class ClassifierPredictor:
             inputs = [encoded[i].row for i in rows]
             words = [self.input_encoder.token_texts(row) for row in inputs] if tracing() else []
             with trace_context(source=words, label=self.labels.names):
-                features_BD = self.model(self.input_encoder.collate(inputs))
+                features_BD = self.model(self.input_encoder.collate(inputs).to(module_device(self.model)))
                 features_BD = tap(self.model, "features", features_BD, "batch width")
                 out_BC = tap(self.model, "logits", self.model.readout(features_BD), "batch label:label")
-            for i, probs_C in zip(rows, out_BC.double().softmax(-1).numpy(), strict=True):
+            for i, probs_C in zip(rows, out_BC.cpu().double().softmax(-1).numpy(), strict=True):
                 probs[i] = ClassProbs(probs_C, encoded[i].truncated)
         return probs

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.data import Shards
+from regard.device import module_device
 from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, DataError
 from regard.look import Saliency
@@ -182,9 +183,10 @@ class ClassifyValidation:
         found = torch.zeros(size * size + 1, dtype=torch.double)
         for batch in self.loader.valid_batches():
             if len(batch):
+                batch = batch.to(module_device(model))
                 out_BC: Tensor = model.readout(model(batch.source))  # type: ignore[operator]
-                found[:-1] += torch.bincount(batch.target * size + out_BC.argmax(-1), minlength=size * size)
-                found[-1] += space.nll(out_BC, batch.target).double()
+                found[:-1] += torch.bincount((batch.target * size + out_BC.argmax(-1)).cpu(), minlength=size * size)
+                found[-1] += space.nll(out_BC, batch.target).cpu().double()
         self.loader.group.all_reduce_(found)
         counts_CC, total = found[:-1].view(size, size).numpy(), float(found[:-1].sum())
         metrics = {
@@ -261,7 +263,7 @@ class ClassificationModel(Model):
         row = self.input_encoder.encode([text])[0].row
         if not row:
             raise DataError("the text is empty; there is no prediction to explain")
-        source = self.input_encoder.collate([row])
+        source = self.input_encoder.collate([row]).to(module_device(self.module))
         with torch.no_grad():
             out_C = self.module.readout(self.module(source))[0]
         best = int(out_C.argmax())

@@ -69,7 +69,7 @@ class Backtest:
             found.append(predict_windows(model, self.windows, self.origins[start : start + CHUNK]))
             progress("forecasting", min(start + CHUNK, total), total)
         mean, scale = (np.concatenate([part[i] for part in found]) for i in (0, 1))
-        half = model.interval_half_width(LEVEL).numpy().reshape(self.task.horizon, -1) * scale
+        half = model.interval_half_width(LEVEL).cpu().numpy().reshape(self.task.horizon, -1) * scale
         return self.to_series_units(mean), self.to_series_units(mean - half), self.to_series_units(mean + half)
 
     def evaluate(

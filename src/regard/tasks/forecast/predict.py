@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from regard.device import module_device
 from regard.errors import ConfigError, DataError, ModelError
 from regard.models.forecaster import Forecaster
 from regard.tasks.forecast.config import ForecastConfig
@@ -123,7 +124,7 @@ class ForecastPredictor:
         A window is centered on its last rows, so the error of a block carries over to the next: variances add up.
         """
         values, covariates = self.stats.transform(SeriesSlice(rows))
-        half_width = self.model.interval_half_width(level).numpy().reshape(self.task.horizon, -1)
+        half_width = self.model.interval_half_width(level).cpu().numpy().reshape(self.task.horizon, -1)
         halves, before = [], np.zeros(values.shape[1])
         for block in range(blocks):
             windows = Windows(self.task, values, covariates)
@@ -148,8 +149,8 @@ def predict_windows(model: Forecaster, windows: Windows, origins: np.ndarray) ->
     for start in range(0, len(rows), CHUNK):
         part = rows[start : start + CHUNK]
         source, normalizer = windows.source(origins[part // channels], part % channels)
-        outputs = task.mean_and_scale(model.readout(model(source)))
-        mean_BHC, scale_BHC = (x.numpy().reshape(len(part), task.horizon, -1) for x in outputs)
+        outputs = task.mean_and_scale(model.readout(model(source.to(module_device(model)))))
+        mean_BHC, scale_BHC = (x.cpu().numpy().reshape(len(part), task.horizon, -1) for x in outputs)
         found.append(np.stack([normalizer.denormalize(mean_BHC), scale_BHC * normalizer.scale]))
     both = np.concatenate(found, 1)
     if channels > 1:

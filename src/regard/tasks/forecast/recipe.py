@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.device import module_device
 from regard.distributed import ProcessGroup
 from regard.errors import ConfigError
 from regard.look import Saliency
@@ -183,7 +184,7 @@ class ForecastValidation:
         loss, found, group = torch.zeros((), dtype=torch.double), [], self.loader.group
         for numbers in self.loader.valid_rows():
             batch, unit = self.loader.valid.batch(numbers), self.loader.valid.target_scale(numbers)
-            out = model.readout(model(batch.source))
+            out = model.readout(model(batch.source.to(module_device(model)))).cpu()
             loss += space.nll(out, batch.target).double()
             mean, scale = task.mean_and_scale(out)
             found.append(torch.stack([(batch.target - mean).abs() * unit, scale * unit]))
@@ -266,6 +267,7 @@ class ForecastModel(Model):
         found = []
         for column in range(windows.channels):
             source, normalizer = windows.source(np.array([len(rows)]), np.array([column]))
+            source = source.to(module_device(self.module))
             found.append(feature_saliency(self.horizon_mean, source).sum(2) * normalizer.scale[0].T)
         unit = np.array([series.target_scaler.scale[i] for i in series.varying])
         positions = [str(i - task.window) for i in range(task.window)]

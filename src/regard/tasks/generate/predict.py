@@ -297,8 +297,9 @@ class NumberGenerator(Generator):
             count = length if self.context is None else min(length, max(1, self.context - read_NTF.shape[1]))
             prompt = Tokens.full(read_NTF)
             for choice in decode(self.model, empty_source(n), prompt, Rollout(step), torch.full((n,), count)):
-                read_NTF = torch.cat([read_NTF, choice.tokens[:, None]], 1)
-                yield self.scaler.inverse_transform(choice.tokens.numpy())
+                values_NF = choice.tokens.cpu()
+                read_NTF = torch.cat([read_NTF, values_NF[:, None]], 1)
+                yield self.scaler.inverse_transform(values_NF.numpy())
             length -= count
 
     def _next_position(self, n: int) -> Callable[[Tensor], Tensor]:

@@ -14,6 +14,7 @@ from regard.data import Shards
 from regard.data.scaling import SCALE_FILE
 from regard.data.texts import Shakespeare
 from regard.decode import DecodeConfig
+from regard.device import module_device
 from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, DataError
 from regard.look import TeacherForcedPass
@@ -129,7 +130,7 @@ class GenerateRecipe(Recipe):
 
     def generator(self, model: Any, modality: Modality, config: DecodeConfig) -> Generator:
         """Generates with a model; one without a hidden state reads contexts as long as the training windows."""
-        stateful = model.decoder.hidden_state(model.start(empty_source(1))) is not None
+        stateful = model.decoder.hidden_state(model.start(empty_source(1).to(module_device(model)))) is not None
         return modality.generator(model, config, None if stateful else self.task.window)
 
     def load_model(self, run: Path, saved: Checkpoint, refused: Sequence[str] = ()) -> GenerationModel:
@@ -290,6 +291,7 @@ def window_nll(
     model: Any, task: StatefulNextToken, batch: Batch, hidden_state: Any
 ) -> tuple[list[tuple[float, int]], Any]:
     """Negative log-likelihood and predictions of each window of a batch that has any, and the next hidden state."""
+    batch = batch.to(module_device(model))
     features, hidden_state = task.features(model, batch, hidden_state)
     real_BT, targets_BT = task.targets(batch)["next"]
     found = []

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from regard.device import module_device
 from regard.metrics.spans import spans
 from regard.tasks.base import check_lines, length_batches
 from regard.tasks.label.restore import split_plain
@@ -125,7 +126,7 @@ class LabelPredictor:
             group = [windows[i] for i in batch]
             words = [list(sentences[w.row][w.start : w.end]) for w in group] if tracing() else []
             with trace_context(source=words):
-                source = types.collate([rows[w.row][w.start : w.end] for w in group])
+                source = types.collate([rows[w.row][w.start : w.end] for w in group]).to(module_device(self.model))
                 out_BLC = self.model.readout(self.model(source))
                 out_BLC = tap(self.model, "logits", out_BLC, "batch position:source label")
                 predictions |= zip(group, self.target.predict(source.like(out_BLC), self.model), strict=True)

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.device import module_device
 from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, DataError
 from regard.look import Saliency
@@ -284,7 +285,7 @@ class LabelModel(Model):
                 f"the text has {len(words):,} tokens, and at most {stats.MAX_SALIENCY_TOKENS} can be drawn; shorten it"
             )
         labels = [one.label for one in predictor.predict_tokens([words])[0]]
-        source = WordTypes.encode(words, self.vocab).collate([np.arange(len(words))])
+        source = WordTypes.encode(words, self.vocab).collate([np.arange(len(words))]).to(module_device(self.module))
 
         def scores(source: Tokens) -> Tensor:
             out_LC = self.module.readout(self.module(source))[0]

@@ -179,7 +179,7 @@ class RealTarget(TargetKind):
         return [self.format(value) for value in row.tolist()]
 
     def predict(self, out: Padded, model: Any) -> list[list[TokenPrediction]]:
-        rows = zip(self.space().mode(out.data)[..., 0].double().tolist(), out.lengths.tolist(), strict=True)
+        rows = zip(self.space().mode(out.data)[..., 0].cpu().double().tolist(), out.lengths.tolist(), strict=True)
         return [[TokenPrediction(self.format(value)) for value in row[:n]] for row, n in rows]
 
     @abstractmethod

@@ -98,8 +98,8 @@ class Run:
         """
         recipe = recipe if isinstance(recipe, Recipe) else read_recipe(recipe)
         resolve_device(recipe.train.device, group.size)  # a missing one is reported before data is prepared
-        if group.is_main and (fresh or not checkpoint_store.checkpoints(self.path)):
-            self.check_init(recipe)  # before anything is written or removed
+        if group.is_main:
+            self.check_init(recipe, fresh)  # before anything is written or removed
         with RunLock(self.path) if group.is_main else nullcontext():
             if group.is_main:
                 self.begin(recipe, fresh)
@@ -138,9 +138,12 @@ class Run:
             return None
         return init_weights(model, recipe, self.path, open_source(recipe.init))
 
-    def check_init(self, recipe: Recipe) -> None:
-        """Refuse a model to start from that cannot be read, has another shape, or is this run itself."""
-        if recipe.init is None:
+    def check_init(self, recipe: Recipe, fresh: bool = False) -> None:
+        """Refuse a model to start from that cannot be read, has another shape, or is this run itself.
+
+        A run with checkpoints needs it no more, unless it is to start over (`fresh`).
+        """
+        if recipe.init is None or (checkpoint_store.checkpoints(self.path) and not fresh):
             return
         if run_folder(recipe.init).resolve() == self.path.resolve():
             raise ConfigError(f"model.init = {recipe.init} is the run that is to be trained; use --out for a new run")

@@ -211,6 +211,7 @@ def test_a_run_resumes_bit_for_bit_after_its_source_is_gone(runs: Path, tmp_path
     shutil.rmtree(source)
     shutil.rmtree(tmp_path / "by run/data")  # is prepared again, with the tokenizer of the run
     assert invoke(["train", str(recipe), "--out", str(tmp_path / "by recipe"), "-q"]) == 0
+    assert invoke(["train", str(tmp_path / "by recipe"), "--dry-run", "-q"]) == 0
     assert invoke(["train", str(tmp_path / "by run"), "-q"]) == 0
     for name in ("by recipe", "by run"):
         assert checkpoint.read(tmp_path / name / "last").digest == checkpoint.read(tmp_path / "whole/last").digest
@@ -242,6 +243,9 @@ def test_the_short_form_and_the_log_the_json_and_the_card_name_what_was_taken(
         f"fine-tuned from {runs}/base/last (transformer, trained to translate), step 2, digest {digests[1]}\n"
         "- not in that model, started from initial weights: readout.*\n- of that model not used: decoder.*\n"
     ) in card
+    assert invoke(["average", "runs/critic", "--out", "mean"]) == 0
+    assert InitReport.load(Path("mean")) == InitReport.load(Path("runs/critic"))
+    capsys.readouterr()
     assert invoke(["runs", "show", "runs/critic"]) == 0
     assert " init     one, step 1: " in capsys.readouterr().out
     assert invoke(["config", "show", "runs/critic", "--json"]) == 0

@@ -39,6 +39,7 @@ def average(run: Path, last: int | None, out: Path | None) -> None:
     from regard.files import cannot_write
     from regard.run import Run
     from regard.run_lock import RunLock
+    from regard.tasks.init_weights import INIT_FILE
     from regard.train import checkpoint
 
     recipe = Run(run).recipe()
@@ -55,7 +56,7 @@ def average(run: Path, last: int | None, out: Path | None) -> None:
     with RunLock(out):
         try:
             kept = [file for pattern in recipe.artifacts for file in run.glob(pattern)]
-            for file in (run / "recipe.toml", run / "environment.json", *kept):
+            for file in (run / "recipe.toml", run / "environment.json", run / INIT_FILE, *kept):
                 if file.exists():
                     shutil.copy2(file, out / file.name)
         except OSError as error:

@@ -41,8 +41,7 @@ def train_family(
 def _train_members(comparison: Comparison, out: Path, train: TrainMember, progress: Progress) -> dict[str, str]:
     _check_same_recipes(comparison.members, out, may=("model.",) if comparison.budget.parameters else ())
     for member in comparison.members:
-        if not checkpoint_store.checkpoints(out / member.name):
-            Run(out / member.name).check_init(member.recipe)  # before the others are trained
+        Run(out / member.name).check_init(member.recipe)  # before the others are trained
     prepared = Run(out / PREPARED)
     prepared.prepare(comparison.members[0].recipe, progress)
     members = comparison.sized_members(prepared.path)

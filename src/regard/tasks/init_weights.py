@@ -24,7 +24,7 @@ from regard.text.token_rows import RowCounts, TokenStrings, map_rows
 from regard.train.checkpoint import Checkpoint
 from regard.train.weights import tied_names, weights
 
-FILE = "init.json"
+INIT_FILE = "init.json"
 """file of a run: what it was started from"""
 FREE = frozenset({"kind", "dropout", "tie", "forget_bias"})
 """settings of a model that may differ: they change neither the shape of a trained weight nor what it computes"""
@@ -69,12 +69,12 @@ class InitReport:
 
     def save(self, run: Path) -> None:
         """Write init.json."""
-        write_text_atomically(run / FILE, json.dumps(plain(self), ensure_ascii=False, indent=1) + "\n")
+        write_text_atomically(run / INIT_FILE, json.dumps(plain(self), ensure_ascii=False, indent=1) + "\n")
 
     @classmethod
     def load(cls, run: Path) -> InitReport | None:
         """Read init.json of a run; None if it was not started from a model, or the file is not what `save` wrote."""
-        path = run / FILE
+        path = run / INIT_FILE
         try:
             content = path.read_text(encoding="utf-8") if path.is_file() and path.stat().st_size < MAX_SIZE else ""
             return parse(cls, json.loads(content))

@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import tokenizers
 from tokenizers import decoders, pre_tokenizers
-from torch import Tensor
 
 from regard.text.tokenizer import SPECIAL, Tokenizer
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 NOT_TEXT = "\0"
 """marks a token of byte-bpe that is a part of a character"""

@@ -1,4 +1,4 @@
-"""Handling of SIGINT (Ctrl-C) and SIGTERM while a block runs."""
+"""Handling of SIGINT (Ctrl-C), SIGTERM and SIGHUP while a block runs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from abc import ABC, abstractmethod
 from types import FrameType
 from typing import Any, Self
 
+LAUNCHER = "REGARD_LAUNCHER"
+"""environment variable of ranks of `--nproc`: process of the launcher, descriptor of a pipe from it (parallel.py)"""
+
 
 class SignalScope(ABC):
     """Context manager that handles SIGINT and SIGTERM inside its block, and restores the old handlers after it.
 
-    Outside the main thread it does nothing: Python allows signal handlers there only.
+    Outside the main thread it does nothing: Python allows signal handlers there only. A SIGHUP that is ignored stays
+    ignored, as under nohup.
 
     >>> import os
     >>> class Counting(SignalScope):
@@ -31,7 +35,8 @@ class SignalScope(ABC):
         self._before: dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():
             for number in self.numbers:
-                self._before[number] = signal.signal(number, self.handle)
+                if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self.handle)
         return self
 
     def __exit__(self, *_: object) -> None:

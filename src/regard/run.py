@@ -104,7 +104,7 @@ class Run:
             if group.is_main:
                 self.begin(recipe, fresh)
                 self.prepare(recipe, progress)
-            group.max_over_ranks(0)  # the other ranks wait until the main rank has prepared the data
+            group.wait_for_main()  # it has prepared the data
             objective, loader, validation = recipe.training_parts(self.path, group)
             init = self.init_model(objective.model, recipe)
             if init is not None and group.is_main:

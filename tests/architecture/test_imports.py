@@ -19,6 +19,7 @@ LEVELS = [
         "plugins",
         "interrupts",
         "device",
+        "rank_watch",
         "distributed",
         "sequence",
         "trace",
@@ -81,9 +82,11 @@ def test_imports_go_down_only(path):
 
 
 BESIDE = {
-    "errors": {"config", "device", "files", "plugins", "run_lock"},
+    "errors": {"config", "device", "files", "plugins", "rank_watch", "run_lock"},
     "plugins": {"config"},
     "files": {"run_lock"},
+    "interrupts": {"rank_watch"},
+    "rank_watch": {"distributed"},
     "renamed": {"config"},
     "sequence": {"trace"},
     "spaces": {"objective"},

@@ -1,6 +1,7 @@
 """regard train: its output, resuming, interruption, and invalid input."""
 
 import json
+import os
 import re
 import signal
 import time
@@ -218,7 +219,8 @@ def until(path, text):
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "name"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+    ("number", "code", "name"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated"), (signal.SIGHUP, 143, "terminated")],
 )
 @pytest.mark.slow
 def test_a_signal_writes_a_checkpoint_and_ends_with_the_documented_code(tiny, start, number, code, name):
@@ -230,6 +232,34 @@ def test_a_signal_writes_a_checkpoint_and_ends_with_the_documented_code(tiny, st
     step = checkpoint.read(Path("runs/tiny/last")).step
     last = err.splitlines()[-1]
     assert last == f"error: {name} at step {step}; the checkpoint is written, run the same command again to resume"
+
+
+@pytest.mark.slow
+def test_training_whose_terminal_is_closed_writes_a_checkpoint(tiny, start):
+    terminal, stderr = os.openpty()
+    process = start(
+        "train", tiny, "train.steps=1000000", "train.validate_every=3", "task.bleu_sentences=0", stderr=stderr
+    )
+    os.close(stderr)
+    until(Path("runs/tiny/log.txt"), "device")
+    os.close(terminal)  # from here on writing to it fails
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+    rows = [json.loads(line) for line in Path("runs/tiny/metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert (rows[-1]["event"], rows[-1]["reason"]) == ("ended", "terminated")
+    assert checkpoint.read(Path("runs/tiny/last")).step == rows[-1]["step"]
+
+
+@pytest.mark.slow
+def test_a_hangup_that_nohup_ignores_does_not_stop_training(tiny, start):
+    ignore = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
+    process = start("train", tiny, "train.steps=1000000", "train.validate_every=500000", **ignore)
+    until(Path("runs/tiny/log.txt"), "device")
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130  # by the second signal
 
 
 @pytest.mark.slow

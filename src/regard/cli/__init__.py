@@ -100,6 +100,8 @@ def main() -> NoReturn:
     """The program `regard`."""
     open_standard_streams()
     signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # ignored under nohup
+        signal.signal(signal.SIGHUP, _terminate)
     warnings.showwarning = show_warning
     sys.exit(flush_stdout(invoke(sys.argv[1:])))
 

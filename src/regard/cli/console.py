@@ -6,6 +6,7 @@ import shutil
 import sys
 import time
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self, TextIO
 
 from regard.cli.options import global_options
@@ -84,7 +85,8 @@ class LineProgress(ProgressReporter):
         if now - self._last >= self.pause:
             self._last = now
             text = format_progress(done, self.total, now - self._began, self.start)
-            print(f" {self.what}  {text}{'  ' if note else ''}{note}", file=self.file, flush=True)
+            with suppress(OSError):  # the reader is gone
+                print(f" {self.what}  {text}{'  ' if note else ''}{note}", file=self.file, flush=True)
 
 
 class BarProgress(ProgressReporter):
@@ -107,11 +109,15 @@ class BarProgress(ProgressReporter):
         self.bar.update(self.task, completed=done, status=status + ("  " + note if note else ""))
 
     def close(self) -> None:
-        self.bar.stop()
+        with suppress(OSError):
+            self.bar.stop()
 
 
 class Console:
-    """The stderr of a verb; with `quiet`, only warnings are printed."""
+    """The stderr of a verb; with `quiet`, only warnings are printed.
+
+    A terminal that was closed, or a pipe whose reader has ended, makes it quiet: training goes on, or saves on SIGHUP.
+    """
 
     def __init__(self, quiet: bool = False, file: TextIO | None = None) -> None:
         self.quiet, self.file = quiet, file or sys.stderr
@@ -135,10 +141,13 @@ class Console:
         """Print one line, above the progress bar if there is one; `always`: also with --quiet."""
         if self.quiet and not always:
             return
-        if self._bar is not None:
-            self._bar.bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
-        else:
-            print(text, file=self.file, flush=True)
+        try:
+            if self._bar is not None:
+                self._bar.bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            else:
+                print(text, file=self.file, flush=True)
+        except OSError:
+            self.quiet = True
 
     def warn(self, text: str) -> None:
         """Print a warning, also with --quiet: the result is not what was asked for, and only this line says so."""

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -43,7 +44,8 @@ def run_command(command: Callable[[], Any], options: GlobalOptions) -> int:
 def _print_error(message: str, code: int, options: GlobalOptions) -> int:
     if options.verbose:
         traceback.print_exc()
-    print(f"error: {message}", file=sys.stderr)
+    with suppress(OSError):  # the terminal was closed
+        print(f"error: {message}", file=sys.stderr)
     return code
 
 

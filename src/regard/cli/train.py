@@ -14,7 +14,7 @@ from regard.cli.console import Console, StageProgress
 from regard.cli.loading import load_recipe, strict_option, with_strict
 from regard.cli.options import PATH, global_options, json_option, print_json, recipe_arguments, run_option
 from regard.cli.score_format import format_metrics
-from regard.errors import Diverged, Interrupted, ModelError, Terminated
+from regard.errors import Diverged, Interrupted, ModelError, RankLost, Terminated
 from regard.program import runnable
 
 if TYPE_CHECKING:
@@ -94,17 +94,19 @@ def train_run(recipe: Recipe, path: Path, fresh: bool) -> TrainReport | None:
     from regard.distributed import ProcessGroup
     from regard.run import Run
     from regard.train.events import MetricsFile, TensorBoard
-    from regard.train.parallel import tune_malloc
+    from regard.train.parallel import follow_launcher, tune_malloc
 
+    follow_launcher()
     tune_malloc()
     if not fresh:
         check_trainable(path)
-    group = ProcessGroup.init()
+    group = ProcessGroup.init(recipe.train.timeout)
     console = Console.of_verb() if group.is_main else Console(quiet=True)
     try:
         with StageProgress(console) as stages, TrainLog(console, path, recipe, group.size) as log:
             if group.is_main:
                 recipe.fetch(stages.download)
+            group.wait_for_main()
             listeners: list[Listener] = [MetricsFile(path), log]
             if recipe.train.tensorboard and group.is_main:
                 listeners.append(TensorBoard(path))
@@ -117,9 +119,9 @@ def train_run(recipe: Recipe, path: Path, fresh: bool) -> TrainReport | None:
         if not group.is_main:  # all ranks stop for the same reason; the main one reports it
             raise click.exceptions.Exit(error.exit_code) from None
         raise
-    except RuntimeError as error:
-        if not group.is_main and "gloo" in str(error):  # the main rank has stopped and reported why
-            raise click.exceptions.Exit(1) from None
+    except RankLost as error:
+        if error.is_reported:
+            raise click.exceptions.Exit(error.exit_code) from None
         raise
     finally:
         group.close()

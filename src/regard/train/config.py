@@ -67,6 +67,8 @@ class TrainConfig:
     """also write event files for TensorBoard; needs the tensorboard extra"""
     probe: str | None = None
     """an input whose attention is recorded at each validation; the studio shows how it develops"""
+    timeout: float = 10.0
+    """minutes that one of several processes may keep the others waiting before it is named and training ends"""
     on_divergence: OnDivergence = "stop"
     """when training diverges: stop, skip the update, or go back to a good checkpoint with a lower learning rate"""
     divergence: DivergenceRule = DivergenceRule()
@@ -84,7 +86,7 @@ class TrainConfig:
         check_at_least(self, 0, "patience")
         check_at_least(self, 0, "threads")
         check_device_name(self.device, f'device = "{self.device}"')
-        for name in ("epochs", "minutes"):
+        for name in ("epochs", "minutes", "timeout"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ConfigError(f"{name} = {value} must be above 0")
@@ -102,7 +104,7 @@ class TrainConfig:
 
 _RESUMABLE = (
     "steps epochs device validate_every save_every keep_checkpoints patience best_metric tensorboard probe "
-    "on_divergence divergence"
+    "on_divergence divergence timeout"
 )
 MAY_CHANGE = frozenset(f"train.{name}" for name in _RESUMABLE.split())
 """Settings that may differ when a run is resumed. Its past is unaffected; under a schedule that depends on the planned

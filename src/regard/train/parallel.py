@@ -10,36 +10,75 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from regard.interrupts import SignalScope
+from regard.errors import RankLost, Terminated
+from regard.interrupts import LAUNCHER, SignalScope
 
 GRACE = 60.0
-"""seconds that the other ranks get to save and exit after one has failed"""
+"""seconds that the other ranks get to save and exit after one has failed, or after the launcher has died"""
+LOST_GRACE = 10.0
+"""the same after a rank was lost: the others have stopped already, and one that hangs does not react"""
 
 
 def launch(count: int, command: Sequence[str]) -> int:
-    """Run `command` as `count` ranks and wait; returns the exit code of the first rank to fail, else 0.
+    """Run `command` as `count` ranks and wait; returns the exit code of the rank that failed, else 0.
 
     Ranks rendezvous through a file, so no port is opened, and gloo is bound to loopback. Signals are forwarded, so that
-    every rank saves.
+    every rank saves. RankLost if a rank is killed. If this process is killed, the ranks notice and stop.
     """
     threads = max(1, (os.cpu_count() or 1) // count)
-    with tempfile.TemporaryDirectory() as folder:
-        shared = {"WORLD_SIZE": str(count), "REGARD_INIT_METHOD": f"file://{Path(folder, 'rendezvous')}"}
-        shared |= {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads))}
-        loopback = "lo" if Path("/sys/class/net/lo").exists() else "lo0"
-        shared |= {"GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", loopback)}
-        processes = []
-        for rank in range(count):
-            environment = {**os.environ, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}
-            # a session of its own: a terminal's Ctrl-C reaches a rank once, forwarded by this process
-            processes.append(subprocess.Popen(list(command), env=environment, start_new_session=True))
-        with _SignalForwarding(processes):
-            return _wait(processes)
+    end_of_pipe, held = os.pipe()  # the other end is open for as long as this process lives
+    launcher = f"{os.getpid()} {end_of_pipe}"
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            shared = {"WORLD_SIZE": str(count), "REGARD_INIT_METHOD": f"file://{Path(folder, 'rendezvous')}"}
+            shared |= {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads)), LAUNCHER: launcher}
+            loopback = "lo" if Path("/sys/class/net/lo").exists() else "lo0"
+            shared |= {"GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", loopback)}
+            ranks = _Ranks()
+            with ranks:
+                for rank in range(count):
+                    environment = {**os.environ, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+                    # a session of its own: a terminal's Ctrl-C reaches a rank once, forwarded by this process
+                    options = {"start_new_session": True, "pass_fds": [end_of_pipe]}
+                    ranks.processes.append(subprocess.Popen(list(command), env=environment, **options))  # type: ignore[call-overload]
+                return ranks.wait()
+    finally:
+        os.close(end_of_pipe)
+        os.close(held)
+
+
+def follow_launcher() -> None:
+    """End this rank when the launcher of `--nproc` dies: as on SIGTERM, which saves, or at once after GRACE seconds."""
+    if LAUNCHER not in os.environ:
+        return
+    launcher, end_of_pipe = map(int, os.environ[LAUNCHER].split())
+    asked = _ask_for_death_signal(launcher)
+
+    def wait_for_end() -> None:
+        while os.read(end_of_pipe, 1):
+            pass
+        if not asked:
+            os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(GRACE)
+        os._exit(Terminated.exit_code)
+
+    threading.Thread(target=wait_for_end, daemon=True).start()
+
+
+def _ask_for_death_signal(parent: int) -> bool:
+    """Ask the kernel (Linux) for a SIGTERM when the parent process dies; False if that is not to be had."""
+    parent_death_signal = 1  # PR_SET_PDEATHSIG
+    try:
+        asked = ctypes.CDLL(None).prctl(parent_death_signal, int(signal.SIGTERM), 0, 0, 0) == 0
+    except (OSError, AttributeError, TypeError):
+        return False
+    return asked and os.getppid() == parent  # else it died before it was asked for
 
 
 def tune_malloc() -> None:
@@ -53,33 +92,56 @@ def tune_malloc() -> None:
     mallopt(mmap_threshold, large)
 
 
-def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> int:
-    failed, since = 0, 0.0
-    while any(process.poll() is None for process in processes):
-        time.sleep(0.05)
-        bad = [process.returncode for process in processes if process.returncode]
-        if bad and not failed:
-            failed, since = bad[0], time.monotonic()
-            for process in processes:
-                if process.poll() is None:
-                    process.terminate()
-        if failed and time.monotonic() - since > GRACE:
-            for process in processes:
-                process.kill()
-    codes = [failed, *(process.returncode for process in processes)]
-    code = next((c for c in codes if c), 0)
-    return 128 - code if code < 0 else code
-
-
-class _SignalForwarding(SignalScope):
-    """Context in which SIGINT and SIGTERM are forwarded to every rank, and SIGHUP as SIGTERM."""
+class _Ranks(SignalScope):
+    """The processes of a launch; SIGINT and SIGTERM are forwarded to each of them, and SIGHUP as SIGTERM."""
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-    def __init__(self, processes: Sequence[subprocess.Popen[bytes]]) -> None:
-        self.processes = processes
+    def __init__(self) -> None:
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.sent: set[int] = set()
+        """signals that ranks got from here"""
 
     def handle(self, number: int, frame: FrameType | None) -> None:
+        self.send(signal.SIGTERM if number == signal.SIGHUP else number)
+
+    def send(self, number: int) -> None:
+        """Send a signal to all ranks that run."""
+        self.sent.add(number)
         for process in self.processes:
             if process.poll() is None:
-                process.send_signal(signal.SIGTERM if number == signal.SIGHUP else number)
+                process.send_signal(number)
+
+    def wait(self) -> int:
+        """Wait for all ranks; after one has failed the others are stopped."""
+        since = 0.0
+        while None in (codes := [process.poll() for process in self.processes]):
+            if not since and any(codes):
+                since = time.monotonic()
+                self.send(signal.SIGTERM)
+            grace = LOST_GRACE if RankLost.exit_code in codes else GRACE
+            if since and time.monotonic() - since > grace:
+                self.send(signal.SIGKILL)
+            time.sleep(0.05)
+        return self.exit_code()
+
+    def exit_code(self) -> int:
+        """Exit code of the launch: of the rank that failed by itself, rather than because of another one."""
+        codes = [process.returncode for process in self.processes]
+        for rank, code in enumerate(codes):
+            if code < 0 and -code not in self.sent:
+                raise RankLost(_killed_message(rank, self.processes[rank].pid, -code))
+        codes = [128 - code if code < 0 else code for code in codes]
+        caused = (RankLost.exit_code, Terminated.exit_code, 128 + signal.SIGKILL)
+        own = [code for code in codes if code not in (0, *caused)]
+        return next(iter(own or [code for code in caused if code in codes]), 0)
+
+
+def _killed_message(rank: int, process: int, number: int) -> str:
+    """The error for a rank that was killed by a signal."""
+    name = signal.Signals(number).name if number in set(signal.Signals) else "unknown"
+    hint = ", perhaps because memory ran out" if number == signal.SIGKILL else ""
+    advice = "run the same command again to resume from the last checkpoint"
+    if number == signal.SIGKILL:
+        advice += ", with fewer train.batch_tokens if memory is short"
+    return f"rank {rank} (process {process}) was killed by signal {number} ({name}){hint}; {advice}"

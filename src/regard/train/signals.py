@@ -1,4 +1,4 @@
-"""Signals during training: a flag for SIGINT and SIGTERM."""
+"""Signals during training: a flag for SIGINT, SIGTERM and SIGHUP."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from regard.interrupts import SignalScope
 
 
 class SignalFlag(SignalScope):
-    """SIGINT and SIGTERM set `caught`, which the trainer reads after each step; a second Ctrl-C stops at once."""
+    """Signals set `caught`, which the trainer reads after each step; a second Ctrl-C stops at once."""
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def __init__(self) -> None:
         self.caught = 0

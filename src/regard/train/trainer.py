@@ -243,6 +243,7 @@ class Trainer:
             state.best = {**metrics, "step": float(state.step)}
         self.notify(Validated(state.step, metrics, better, samples))
         self.save(best=better, planned=True)
+        self.group.wait_for_main()  # it decodes samples alone, and writes
 
     @contextmanager
     def averaged_weights(self) -> Iterator[None]:

@@ -188,6 +188,7 @@ class TranslateValidation:
             bleu = torch.tensor(bleu_score(outputs, references, lowercase=self.lowercase).value)
             triples = zip(sources, outputs, references, strict=True)
             samples = [{"source": a, "output": b, "reference": c} for a, b, c in triples][: self.task.samples]
+        self.loader.group.wait_for_main()  # it translates alone
         # all ranks must decide the same from the same numbers
         return {**metrics, "bleu": float(self.loader.group.sum({"bleu": bleu})["bleu"])}, [*samples, *translated]
 

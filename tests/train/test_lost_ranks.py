@@ -1,0 +1,290 @@
+"""Ranks that are killed, stopped or left alone by their launcher: named, ended, and nothing goes on in secret."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch.distributed as dist
+
+from helpers import child_environment, refusal
+from regard import rank_watch
+from regard.errors import RankLost
+from regard.interrupts import LAUNCHER
+from regard.rank_watch import RankWatch
+from regard.train import checkpoint, parallel
+from regard.train.parallel import launch
+
+RECIPE = """
+[data]
+kind = "phrases"
+count = 300
+[model]
+kind = "transformer"
+layers = 1
+width = 16
+heads = 2
+ffn_width = 32
+[text]
+vocab_size = 200
+[train]
+steps = 1000000
+validate_every = 500000
+batch_tokens = 512
+[task]
+bleu_sentences = 0
+"""
+
+
+def rank_command(script: str) -> list[str]:
+    """Command of a rank that runs a script, without torch."""
+    return [sys.executable, "-c", f"import os, signal, sys, time\nrank = int(os.environ['RANK'])\n{script}"]
+
+
+def wait_until(is_true: Callable[[], bool], what: str) -> None:
+    for _ in range(1800):
+        if is_true():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{what}: it did not happen within 180 seconds")
+
+
+def is_alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (9, r"rank 1 \(process \d+\) was killed by signal 9 \(SIGKILL\), perhaps because memory ran out; run the same "
+            "command again to resume from the last checkpoint, with fewer train.batch_tokens if memory is short"),
+        (11, r"rank 1 \(process \d+\) was killed by signal 11 \(SIGSEGV\); run the same command again to resume from "
+             "the last checkpoint"),
+    ],
+)  # fmt: skip
+def test_a_rank_that_was_killed_is_named_with_the_signal(number, message):
+    command = rank_command(f"if rank: os.kill(os.getpid(), {number})\ntime.sleep(60)")
+    assert re.fullmatch(message, refusal(RankLost, lambda: launch(2, command)))
+    assert RankLost("").exit_code == 71
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("sys.exit(0)", 0),
+        ("if rank: sys.exit(75)\nsignal.signal(15, lambda *_: sys.exit(71))\ntime.sleep(60)", 75),  # 71 follows from 75
+        ("if not rank: sys.exit(2)\ntime.sleep(60)", 2),  # the other one is terminated
+        ("if rank: os.kill(os.getpid(), signal.SIGSTOP)\nsys.exit(71)", 71),  # the other one is killed
+    ],
+)
+def test_the_exit_code_is_that_of_the_rank_that_failed_by_itself(script, code, monkeypatch):
+    monkeypatch.setattr(parallel, "LOST_GRACE", 0.5)
+    assert launch(2, rank_command(script)) == code
+
+
+def test_a_rank_that_ignores_the_end_of_its_launcher_is_ended_all_the_same(tmp_path):
+    rank = tmp_path / "rank.py"
+    rank.write_text(
+        "import signal, time\nfrom regard.train import parallel\nparallel.GRACE = 0.5\nparallel.follow_launcher()\n"
+        "signal.signal(signal.SIGTERM, lambda number, frame: print('asked', flush=True))\nprint('ready', flush=True)\n"
+        "while True: time.sleep(0.1)\n"
+    )
+    launcher = "import sys\nfrom regard.train.parallel import launch\nlaunch(2, [sys.executable, sys.argv[1]])"
+    command = [sys.executable, "-c", launcher, str(rank)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=child_environment()) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline(), process.stdout.readline()] == ["ready\n"] * 2
+        process.kill()
+        assert process.stdout.read() == "asked\n" * 2  # both were asked once, and the pipe is closed: both have ended
+
+
+class Ranks:
+    """Training in several processes, started by `regard train --nproc` in a process of its own."""
+
+    def __init__(self, folder: Path, *settings: str) -> None:
+        (folder / "tiny.toml").write_text(RECIPE, encoding="utf-8")
+        self.run = folder / "run"
+        command = [sys.executable, "-m", "regard", "train", "tiny.toml", "--out", "run", "--nproc", "2", *settings]
+        environment = child_environment(PYTHONUNBUFFERED="1")
+        self.process = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
+        log = self.run / "log.txt"
+        wait_until(lambda: log.exists() and " device " in log.read_text(encoding="utf-8"), "training begins")
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        self.ranks = sorted(map(int, children), key=lambda pid: "\0RANK=1\0" in self.environment(pid))
+
+    @staticmethod
+    def environment(process: int) -> str:
+        return f"\0{Path(f'/proc/{process}/environ').read_text()}"
+
+    def finish(self) -> str:
+        """Wait for the end; returns what was written to stderr."""
+        try:
+            return self.process.communicate(timeout=180)[1]
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        for process in self.ranks:
+            if is_alive(process):
+                os.kill(process, signal.SIGKILL)
+        self.process.kill()
+
+
+@pytest.fixture
+def train_by_two(tmp_path) -> Iterator[Callable[..., Ranks]]:
+    started: list[Ranks] = []
+
+    def start(*settings: str) -> Ranks:
+        started.append(Ranks(tmp_path, *settings))
+        return started[-1]
+
+    yield start
+    for ranks in started:
+        ranks.kill()
+        ranks.process.communicate()
+
+
+@pytest.mark.slow
+def test_ranks_whose_launcher_is_killed_save_and_stop(train_by_two):
+    ranks = train_by_two()
+    ranks.process.kill()
+    wait_until(lambda: not any(map(is_alive, ranks.ranks)), "both ranks end")
+    saved = checkpoint.read(ranks.run / "last")
+    assert saved.step > 0 and saved.state["processes"] == 2
+    assert not (ranks.run / ".lock").exists()
+
+
+@pytest.mark.slow
+def test_training_that_loses_a_rank_by_kill_says_so_and_calls_it_no_bug(train_by_two):
+    ranks = train_by_two()
+    os.kill(ranks.ranks[1], signal.SIGKILL)
+    err = ranks.finish()
+    assert ranks.process.returncode == 71, err
+    last = err.splitlines()[-1]
+    assert last.startswith(f"error: rank 1 (process {ranks.ranks[1]}) was killed by signal 9 (SIGKILL), perhaps"), err
+    assert "bug" not in err and err.count("error:") == 1
+    assert not any(map(is_alive, ranks.ranks))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stopped", [0, 1])
+def test_a_rank_that_is_stopped_is_named_and_ended_after_the_timeout(train_by_two, stopped):
+    ranks = train_by_two("train.timeout=0.1")
+    os.kill(ranks.ranks[stopped], signal.SIGSTOP)
+    err = ranks.finish()
+    assert ranks.process.returncode == 71, err
+    assert re.search(
+        rf"error: rank {stopped} \(process {ranks.ranks[stopped]} on host \S+\) has not answered for 0\.1 minutes "
+        r"\(train\.timeout\): stopped or hanging; training ends here, run the same command again to resume\n$",
+        err,
+    ), err
+    assert err.count("error:") == 1
+    assert not any(map(is_alive, ranks.ranks))
+
+
+def watches(timeout: float, size: int = 3) -> list[RankWatch]:
+    """Ranks that share a store and have started; heartbeats are sent by hand."""
+    store = dist.HashStore()
+    found = [RankWatch(store, rank, size, timeout) for rank in range(size)]
+    for watch in found:
+        store.set(f"started/{watch.rank}", f"process 1{watch.rank} on host x")
+    return found
+
+
+def in_threads(acts: list[Callable[[], None]]) -> list[RankLost | None]:
+    """The error that each function raises in a thread of its own."""
+    found: dict[int, RankLost] = {}
+
+    def call(index: int) -> None:
+        try:
+            acts[index]()
+        except RankLost as error:
+            found[index] = error
+
+    threads = [threading.Thread(target=call, args=(index,)) for index in range(len(acts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return [found.get(index) for index in range(len(acts))]
+
+
+def test_the_others_wait_for_the_main_rank_longer_than_the_timeout_while_its_heart_beats():
+    main, second, third = watches(timeout=0.4)
+
+    def work() -> None:
+        for beat in range(12):
+            main.store.set("heartbeat", str(beat))
+            time.sleep(0.1)
+        main.wait_for_main()
+
+    assert in_threads([work, second.wait_for_main, third.wait_for_main]) == [None] * 3
+    assert in_threads([main.wait_for_main, second.wait_for_main, third.wait_for_main]) == [None] * 3
+
+
+def test_a_main_rank_without_a_heartbeat_is_named_by_one_of_the_others():
+    _, second, third = watches(timeout=0.3)
+    errors = in_threads([second.wait_for_main, third.wait_for_main])
+    message = "rank 0 (process 10 on host x) has not answered for 0.005 minutes (train.timeout): stopped or hanging; "
+    assert [str(error) for error in errors] == [
+        f"{message}training ends here, run the same command again to resume"
+    ] * 2
+    assert [error and error.is_reported for error in errors] == [False, True]
+
+
+def fail(watch: RankWatch, text: str) -> Callable[[], None]:
+    def collective() -> None:
+        with watch.explain_failures():
+            raise RuntimeError(f"[gloo/transport/tcp/pair.cc:1] {text}")
+
+    return collective
+
+
+TIMED_OUT = "Timed out waiting 400ms for recv operation to complete"
+CLOSED = "Connection closed by peer [127.0.0.1]:1"
+
+
+def test_the_rank_without_a_note_is_the_one_that_hangs(monkeypatch):
+    monkeypatch.setattr(rank_watch, "NOTE", 0.3)
+    first, _, third = watches(timeout=60)
+    errors = in_threads([fail(first, CLOSED), fail(third, TIMED_OUT)])  # the first lost the third, which gave up
+    assert all(
+        str(error).startswith("rank 1 (process 11 on host x) has not answered for 1 minutes") for error in errors
+    )
+    assert [error and error.is_reported for error in errors] == [False, True]
+
+
+@pytest.mark.parametrize("launched", [True, False])
+def test_a_rank_that_ended_is_reported_by_the_launcher_or_by_the_main_rank(monkeypatch, launched):
+    monkeypatch.setattr(rank_watch, "NOTE", 0.3)
+    monkeypatch.setenv(LAUNCHER, "1 2") if launched else monkeypatch.delenv(LAUNCHER, raising=False)
+    first, second, _ = watches(timeout=60)
+    errors = in_threads([fail(first, CLOSED), fail(second, CLOSED)])
+    message = "rank 2 (process 12 on host x) ended during training; see its output, then run the same command again to "
+    assert [str(error) for error in errors] == [f"{message}resume"] * 2
+    assert [error and error.is_reported for error in errors] == [launched, True]
+
+
+def test_an_error_of_another_kind_is_not_blamed_on_a_rank():
+    with pytest.raises(RuntimeError, match="shapes"):
+        fail(watches(timeout=60)[0], "shapes differ")()
+
+
+def test_ranks_that_do_not_start_are_named(monkeypatch):
+    monkeypatch.setattr(rank_watch, "START", 0.2)
+    store = dist.HashStore()
+    errors = in_threads([RankWatch(store, rank, 4, 60).wait_for_start for rank in (1, 3)])
+    assert [str(error) for error in errors] == ["rank 0 and rank 2 did not start within 0 minutes"] * 2
+    assert [error and error.is_reported for error in errors] == [False, True]

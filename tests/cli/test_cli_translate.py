@@ -350,3 +350,14 @@ def test_progress_without_a_terminal_is_lines_with_an_eta(trained, run_cli, tmp_
     source.write_text("le chat\n" * 3)
     result = run_cli("translate", trained, "-i", source)
     assert result.err == " translating  3/3  100%  00:00 < 00:00\n"
+
+
+@pytest.mark.parametrize(("link", "mark"), [("best", " warning: "), ("last", " warning  ")])
+def test_quiet_does_not_hide_that_a_damaged_checkpoint_was_passed_over(trained, run_cli, tmp_path, link, mark):
+    run = tmp_path / "run"
+    shutil.copytree(trained, run, symlinks=True)
+    with (run / link / "model.safetensors").open("r+b") as file:
+        file.truncate(100)
+    verb = ["translate", run, "le chat"] if link == "best" else ["train", run, "train.steps=31"]
+    result = run_cli(*verb, "-q")
+    assert result.code == 0 and result.err.startswith(mark) and "this checkpoint is damaged" in result.err

@@ -221,3 +221,12 @@ def test_every_public_name_is_used_in_the_example_of_the_api_page():
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     example = "".join(text for kind, text in BLOCK.findall(page) if kind == "python")
     assert [name for name in regard.__all__ if f"regard.{name}" not in example] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/contract.md", "docs/look.md", "docs/studio.md", "src/regard/look/page/screens/home.js"]
+)
+def test_the_promise_about_numbers_is_that_of_the_recorded_pass(name):
+    text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
+    assert re.search(r"of the recorded pass, from which the answer (shown )?comes", text)
+    assert not re.search(r"(one|number) (that )?the model used", text)

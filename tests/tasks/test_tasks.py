@@ -74,6 +74,11 @@ def test_a_section_that_a_task_does_not_have_is_an_unknown_setting():
     assert refusal([*TRANSLATOR, "jobs.size=1"]).startswith('unknown setting "jobs", given on the command line; ')
 
 
+def test_a_setting_without_its_section_is_answered_with_the_section():
+    found = refusal([*TRANSLATOR, "steps=10"])
+    assert found == 'unknown setting "steps", given on the command line; did you mean train.steps?'
+
+
 def test_an_unknown_task_is_refused_with_the_list_of_tasks():
     names = ", ".join(task.kind() for task in Recipe.classes())
     assert refusal([*TRANSLATOR, "task.kind=translat"]) == (

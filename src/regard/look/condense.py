@@ -1,7 +1,7 @@
 """Condensed recording: the path of the first sentence's answer, with all steps joined into one record per name.
 
 A recording holds one record per step and one row per hypothesis. The page shows one sentence and its answer, so here
-each name becomes one tensor with tokens along its axes; every number is one that the model used.
+each name becomes one tensor with tokens along its axes; every number is one of the recorded pass.
 """
 
 from __future__ import annotations

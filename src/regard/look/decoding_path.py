@@ -2,7 +2,7 @@
 
 Decoding gives one record per step with one row per hypothesis. The record's context says which: `sources` (N,), the
 source of each row, and `target` (N, step), the tokens that each hypothesis had generated. The path of an answer are the
-rows that had generated its prefixes: nothing is computed again, every number is one that the model used. The answer is
+rows that had generated its prefixes: nothing is computed again, every number is of the recorded pass. The answer is
 one more record, named "answer": axes (batch, position), the generated ids, best first for each source.
 """
 

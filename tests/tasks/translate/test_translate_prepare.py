@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from regard.data import Shards, ShardWriter, padding_share
 from regard.data.splits import CHUNK, hashes, normalize_sentence, overlap
-from regard.errors import DataError
+from regard.errors import DataError, RegardError
 from regard.tasks.translate.filters import FilterConfig, format_filter_counts
 from regard.tasks.translate.loader import PairLengths, PairLoader
 from regard.tasks.translate.prepare import TranslatePreparation, Vocabularies
@@ -186,3 +186,16 @@ def test_identical_source_and_target_are_refused_as_such_and_not_as_empty(tmp_pa
     message = r"^no pair is left: read \d+ pairs, kept 0; dropped: \d+ identical sides; source and target are the same"
     with pytest.raises(DataError, match=message):
         preparation(tmp_path, [(f"le chat {i}", f"le chat {i}") for i in range(50)]).run(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("present", "named"), [((), "tokenizer.json"), (("tokenizer.source.json",), "tokenizer.target")]
+)
+def test_a_missing_tokenizer_is_named_as_the_run_had_it(tmp_path: Path, present: tuple[str, ...], named: str) -> None:
+    preparation(tmp_path, PAIRS).run(tmp_path / "run")
+    for name in present:
+        (tmp_path / "run/tokenizer.json").rename(tmp_path / "run" / name)
+    (tmp_path / "run/tokenizer.json").unlink(missing_ok=True)
+    with pytest.raises(RegardError) as caught:
+        Vocabularies.load(tmp_path / "run")
+    assert named in str(caught.value)

@@ -13,7 +13,7 @@ import { isComparable } from "./lineup.js";
 /** @typedef {import("../core/types.js").Summary} Summary */
 
 const LEAD =
-  "Choose a model, type a sentence, press Run. Every number shown is the one the model used, and nothing leaves this machine.";
+  "Choose a model, type a sentence, press Run. Every number shown is of the recorded pass, from which the answer comes, and nothing leaves this machine.";
 
 /** @param {(model: string) => void} choose @param {() => void} refresh @returns {Promise<import("../core/types.js").Screen>} */
 export async function home(choose, refresh) {

@@ -59,6 +59,7 @@ LONG = (
 PLANNED = {"demo": 1200, "translate/es-en": 2800, "compare/fr-en": 2000, "generate/tiny-shakespeare": 4000}
 """planned steps of recipes with a budget of minutes; others of that kind: 1,500"""
 SEEDS = range(1, 11)
+ALL = 10**9
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Job:
     """a run with the same prepared data"""
 
 
-def jobs(folder: Path, whole: bool) -> Iterator[Job]:
+def jobs(folder: Path, first: int, whole: bool) -> Iterator[Job]:
     """All trainings, cheapest first."""
     for name in WHOLE:
         settings = table_settings(folder) if name == "classify/table" else ()
@@ -81,9 +82,11 @@ def jobs(folder: Path, whole: bool) -> Iterator[Job]:
     demo = Recipe.read(Path(__file__).parents[1] / "src/regard/demo.toml")
     yield Job("demo/1", demo, None)
     for name in MINUTES:
-        yield Job(name, Recipe.read(RECIPES / f"{name}.toml"), None if whole else FIRST)
+        yield Job(name, Recipe.read(RECIPES / f"{name}.toml"), None if whole else first)
     for seed in SEEDS[1:]:
-        yield Job(f"demo/{seed}", replace(demo, seed=seed), None, Run(folder / "runs/demo/1"))
+        yield Job(
+            f"demo/{seed}", replace(demo, seed=seed), None if first >= FIRST else first, Run(folder / "runs/demo/1")
+        )
     for name in LONG:
         if name.startswith("compare/"):
             comparison = Comparison.read(RECIPES / f"{name}.toml")
@@ -91,9 +94,9 @@ def jobs(folder: Path, whole: bool) -> Iterator[Job]:
             shared.begin(comparison.members[0].recipe)
             shared.prepare(comparison.members[0].recipe)
             for member in comparison.sized_members(shared.path):
-                yield Job(f"{name}/{member.name}", member.recipe, FIRST, shared)
+                yield Job(f"{name}/{member.name}", member.recipe, first, shared)
         else:
-            yield Job(name, Recipe.read(RECIPES / f"{name}.toml"), FIRST)
+            yield Job(name, Recipe.read(RECIPES / f"{name}.toml"), first)
 
 
 def table_settings(folder: Path) -> list[str]:
@@ -126,7 +129,7 @@ def record(job: Job, folder: Path) -> None:
     run, series = Run(folder / "runs" / job.name), folder / "series" / f"{job.name}.csv"
     series.parent.mkdir(parents=True, exist_ok=True)
     finished = series.with_suffix(".done")
-    if finished.exists() and (job.steps or finished.read_text() == "whole"):
+    if finished.exists() and int(finished.read_text()) >= (job.steps or ALL):
         return
     started, recipe, group = time.perf_counter(), job.recipe, ProcessGroup()
     recipe.fetch()
@@ -144,9 +147,9 @@ def record(job: Job, folder: Path) -> None:
     metrics = {recipe.train.best_metric: 0.0}
     try:
         train(objective, loader, config, run.path, group, [listener], lambda: (metrics, ()), recipe.seed)
-        finished.write_text("whole")
+        finished.write_text(str(ALL))
     except Interrupted:
-        finished.write_text("first")
+        finished.write_text(str(job.steps))
     seconds = time.perf_counter() - started
     print(f"{job.name}: {len(read_series(series)):,} steps, {seconds:.0f} s", flush=True)
 
@@ -227,12 +230,13 @@ def main() -> None:
     options.add_argument("action", choices=["record", "check", "explode"])
     options.add_argument("folder", nargs="?", type=Path)
     options.add_argument("--whole", action="store_true", help="record runs of less than ten minutes to their end")
+    options.add_argument("--first", type=int, default=FIRST, help="steps of the longer runs")
     options.add_argument("--only", nargs="*", default=[""], help="names that start with one of these")
     args = options.parse_args()
     torch.set_num_threads(1)
     if args.action == "explode":
         return explode(args.only)
-    for job in jobs(args.folder, args.whole):
+    for job in jobs(args.folder, args.first, args.whole):
         if job.name.startswith(tuple(args.only)):
             try:
                 record(job, args.folder)

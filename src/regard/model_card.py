@@ -6,6 +6,7 @@ from pathlib import Path
 
 import regard
 from regard.files import write_text_atomically
+from regard.metrics.score import format_value
 from regard.tasks import Recipe
 from regard.tasks.init_weights import InitReport
 from regard.train.state import TrainReport
@@ -45,7 +46,7 @@ def format_lineage(init: InitReport | None) -> str:
 
 def write_model_card(run: Path, recipe: Recipe, report: TrainReport) -> None:
     """Write the model card of a trained run."""
-    metrics = [f"{name} {value:.3f}" for name, value in report.best.items() if name != "step"]
+    metrics = [f"{name} {format_value(value, 3)}" for name, value in report.best.items() if name != "step"]
     text = CARD.format(
         name=run.resolve().name,
         kind=recipe.model.kind,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from regard.cli import invoke
 from regard.cli.console import Console
 from regard.cli.train_log import TrainLog
 from regard.run import Run
-from regard.train.events import Validated
+from regard.train.events import Stepped, Validated
 
 WORDS = {"positive": ["great", "lovely", "fine"], "negative": ["bad", "awful", "dull"]}
 PLAIN = ["this", "movie", "film", "story", "is", "was", "so", "very", "the", "and", "it"]
@@ -205,8 +207,15 @@ def test_unusable_data_is_reported_before_training(
 
 
 def test_eval_scores_splits_and_files_and_fails_below_a_minimum(run_cli: RunCli, critic: Path, tmp_path: Path) -> None:
-    found = json.loads(run_cli("eval", critic, "--json").out)
-    assert found["data"] == "valid"
+    result = run_cli("eval", critic, "--json")
+    found = json.loads(result.out)
+    assert (found["data"], found["fallback"]) == ("valid", True)
+    assert result.err == (
+        "warning: the data of this run has no test split; these are the scores of the valid split, which chose the "
+        "best checkpoint and may flatter it (--split valid leaves this warning out)\n"
+    )
+    asked = run_cli("eval", critic, "--split", "valid", "--json")
+    assert (asked.err, json.loads(asked.out)["fallback"]) == ("", False)
     assert [score["name"] for score in found["scores"]] == ["accuracy", "macro_f1", "micro_f1", "ece", "loss"]
     assert found["detail"]["confusion"]["labels"] == ["negative", "positive"]
     own = tmp_path / "own.tsv"
@@ -361,6 +370,33 @@ def test_the_output_is_visible_beside_a_long_input(critic: Path, tmp_path: Path)
         log(Validated(7, {"loss": 0.5}, best=True, samples=[{"text": "so " * 900, "output": "positive"}]))
     line = screen.getvalue().splitlines()[-1]
     assert line.endswith("… -> positive") and len(line) < 120
+
+
+def test_a_long_output_does_not_break_the_table_of_validations(critic: Path, tmp_path: Path) -> None:
+    screen = io.StringIO()
+    own = {"sample_input": "to be " * 40, "output": "or not " * 40}
+    with TrainLog(Console(file=screen), tmp_path, Run(critic).recipe()) as log:
+        log(Validated(7, {"loss": 0.5}, best=True, samples=[{"prompt": "the", "output": "sea " * 60}, own]))
+    assert all(len(line) < 150 for line in screen.getvalue().splitlines())
+    assert screen.getvalue().count(" -> ") == 2
+
+
+def test_the_speed_of_a_classifier_counts_examples(run_cli: RunCli, critic: Path, tmp_path: Path) -> None:
+    result = run_cli("train", critic.parent / "own.toml", "--out", tmp_path / "run", "train.steps=31")
+    assert re.search(r"about [\d,]+ examples/s, ETA ", result.err)
+    heads = [line.split() for line in result.err.splitlines() if line.startswith(" step")]
+    assert [head[-3:] for head in heads] == [["lr", "grad", "examples/s"]]
+    estimate = json.loads(run_cli("train", critic.parent / "own.toml", "--dry-run", "--json").out)
+    assert estimate["unit"] == "examples" and estimate["predictions_per_second"] > 0
+
+
+def test_a_perplexity_that_overflows_is_printed_in_few_digits(critic: Path, tmp_path: Path) -> None:
+    screen = io.StringIO()
+    with TrainLog(Console(file=screen), tmp_path, Run(critic).recipe()) as log:
+        log(Stepped(7, 447_620.0, 1e3, 3.6e9, 64, 0.1))
+        log(Validated(7, {"loss": 447_620.0, "ppl": math.exp(700)}, best=True))
+    line = screen.getvalue().splitlines()[-1]
+    assert line.split()[:5] == ["7", "447620.000", "1.0e+304", "1.0e+03", "3.60e+09"]
 
 
 def test_a_resumed_run_equals_one_that_was_never_stopped(run_cli: RunCli, critic: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ def test_eval_prints_each_score_with_its_signature_and_interval(trained, run_cli
     assert result.code == 0
     head, *rows = result.out.splitlines()
     assert head == f"{trained} at step 30 on test, 3 sentences"
+    assert "warning" not in result.err
     assert [row.split()[0] for row in rows] == ["BLEU", "chrF", "TER", "perplexity"]
     assert all("(95 %: " in row for row in rows)
     assert "tok:13a|smooth:exp|version:" in rows[0]

@@ -22,9 +22,10 @@ def test_training_shows_data_model_speed_and_a_row_for_each_validation(tiny, run
     assert lines[0] == " data     294 train, 3 valid pairs       tokens  bpe 200 shared"
     assert lines[1] == " model    transformer 1+1 layers, 2 heads, width 16, 8,768 parameters"
     assert re.fullmatch(r" device   cpu, 1 thread, about [\d,]+ tokens/s, ETA \d+ s, peak \d\.\d GiB", lines[2])
-    assert lines[3].split() == ["step", "loss", "ppl", "BLEU", "lr", "grad", "tok/s"]
-    assert [line.split()[0] for line in lines[4:]] == ["10", "20", "30"]
-    assert all(" -> " in line for line in lines[4:])
+    assert lines[3] == " losses   of validation, without label smoothing; the training loss has label smoothing 0.1"
+    assert lines[4].split() == ["step", "loss", "ppl", "BLEU", "lr", "grad", "tok/s"]
+    assert [line.split()[0] for line in lines[5:]] == ["10", "20", "30"]
+    assert all(" -> " in line for line in lines[5:])
     assert re.match(r" best loss \d\.\d+, BLEU [\d.]+ at step 30 -> runs/tiny      next: regard translate", result.out)
     assert Path("runs/tiny/log.txt").read_text(encoding="utf-8") == result.err
     card = Path("runs/tiny/MODEL_CARD.md").read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ def run(server, folder):
     shutil.copytree(folder / "seq2seq", folder / "live", symlinks=True)
     (folder / "live" / "metrics.jsonl").write_bytes(b"")
     (folder / "live" / "samples.jsonl").unlink(missing_ok=True)
-    write_rows(folder / "live", {"event": "began", "step": 0, "steps": 100, "parameters": 9})
+    write_rows(folder / "live", {"event": "began", "step": 0, "steps": 100, "parameters": 9, "label_smoothing": 0.1})
     yield folder / "live"
     shutil.rmtree(folder / "live")
 
@@ -178,6 +178,10 @@ def test_a_new_point_appears_on_the_page_without_a_request(page, server, run):
     until(page, f"{points} === 3")
     assert page.locator("[role=status]").first.inner_text() == "Step 30 of 100; updating live."
     assert page.locator(".chart-card").first.locator("output").inner_text().startswith("training 4.7000")
+    assert page.locator(".chart-card").last.locator("h2").inner_text() == "Predictions per second"
+    assert page.locator(".chart-card").first.locator("figcaption").inner_text() == (
+        "The training loss has label smoothing 0.1, the validation loss has none."
+    )
     assert [url for url in requests[before:] if "/events" not in url] == []  # it came by the event stream
     write_rows(run, {"event": "ended", "step": 30, "reason": "stopped"})
     until(page, "document.querySelector('[role=status]').textContent === 'Ended at step 30: stopped.'")

@@ -82,6 +82,14 @@ def test_an_explosion_in_the_first_steps_is_found_within_twelve() -> None:
     assert stop_step([(-5.0, 2.0)] + [(44.0, 1.0)] * 50) == 0
 
 
+def test_a_loss_that_jumps_and_falls_again_is_no_divergence() -> None:
+    """The first steps of a forecaster that starts from a linear regression (tests/cli/test_cli_forecast.py)."""
+    losses = [294.5, 100400.0, 68680.0, 34520.0, 18640.0, 12130.0, 13180.0, 13340.0, 9553.0, 7509.0, 3918.0, 4026.0]
+    losses += [5347.0, 5422.0, 4439.0, 2444.0, 2006.0, 2278.0, 2296.0, 2633.0, 1432.0, 1861.0, 1503.0, 1160.0, 693.4]
+    assert stop_step([(loss, 1e5) for loss in losses]) == 0
+    assert stop_step([(loss, 1e5) for loss in losses[:11]] + [(3918.0, 1e5)] * 50) == 23  # it stays where it is
+
+
 def test_a_loss_that_grows_by_a_tenth_per_step_is_found() -> None:
     assert 0 < stop_step([(8.7 * 1.1**i, 1.0) for i in range(100)]) < 50
 

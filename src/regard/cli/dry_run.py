@@ -30,7 +30,9 @@ class Estimate:
     parameters: int
     steps: int
     seconds_per_step: float
-    tokens_per_second: float
+    predictions_per_second: float
+    unit: str
+    """what is predicted: tokens, examples, windows ..."""
     memory_gib: float
     init: InitReport | None = None
     """what the model starts from"""
@@ -59,7 +61,8 @@ def dry_run(recipe: Recipe, path: Path, as_json: bool) -> None:
         print_json({**plain(found), "seconds": found.seconds})
         return
     lines += [
-        f" steps    {found.steps:,} of about {found.seconds_per_step:.2f} s, {found.tokens_per_second:,.0f} tokens/s",
+        f" steps    {found.steps:,} of about {found.seconds_per_step:.2f} s, {found.predictions_per_second:,.0f} "
+        f"{found.unit}/s",
         f" memory   {found.memory_gib:.1f} GiB at most",
         f" time     about {format_duration(found.seconds)}, validation not counted",
     ]
@@ -81,4 +84,4 @@ def estimate(run: Run, recipe: Recipe, folder: Path) -> Estimate:
         trainer.step([next(stream) for _ in range(recipe.train.accumulate)])
     speed, step_time = throughput([event for event in events if isinstance(event, Stepped)][WARMUP:])
     parameters = next(event.parameters for event in events if isinstance(event, Began))
-    return Estimate(parameters, trainer.state.steps, step_time, speed, peak_memory(), init)
+    return Estimate(parameters, trainer.state.steps, step_time, speed, recipe.speed_unit(), peak_memory(), init)

@@ -13,17 +13,26 @@ import click
 from regard.cli.console import Console, StageProgress
 from regard.cli.loading import load_model
 from regard.cli.options import PATH, json_option, print_json
-from regard.cli.score_format import metric_title
+from regard.cli.score_format import format_value, metric_title
 
 if TYPE_CHECKING:
     from regard.metrics import Score
+
+NO_TEST_SPLIT = (
+    "warning: the data of this run has no test split; these are the scores of the valid split, which chose the best "
+    "checkpoint and may flatter it (--split valid leaves this warning out)"
+)
 
 
 @click.command("eval")
 @click.argument("run", type=PATH)
 @click.argument("more", nargs=-1, metavar="", type=PATH)
 @click.option("--data", type=PATH, metavar="FILE...", help="Data files, such as SOURCE TARGET.")
-@click.option("--split", type=click.Choice(["test", "valid"]), help="Split of the recipe's data.  [default: test]")
+@click.option(
+    "--split",
+    type=click.Choice(["test", "valid"]),
+    help="Split of the recipe's data.  [default: test, or valid if there is none]",
+)
 @click.option("--min", "minimums", multiple=True, metavar="SCORE=NUMBER", help="Exit with code 6 if a score is worse.")
 @click.option("--beam", type=int, help="Beam size; 1 is greedy search.  [default: the recipe's]")
 @json_option
@@ -60,9 +69,12 @@ def evaluate(
     model = load_model(run)
     with StageProgress(Console.of_verb()) as stages:
         found = model.evaluate(EvalRequest((data, *more) if data else (), split, beam), stages)
+    fallback = not data and split is None and found.data == "valid"
+    if fallback:
+        click.echo(NO_TEST_SPLIT, err=True)
     if as_json:
         scores = [asdict(score) for score in found.scores]
-        result = {"run": str(run), "data": found.data, "step": model.step, "scores": scores}
+        result = {"run": str(run), "data": found.data, "step": model.step, "fallback": fallback, "scores": scores}
         print_json({**result, "detail": dict(found.detail)} if found.detail else result)
     else:
         table = score_table(run, model.step, found.data, found.scores, found.unit)
@@ -80,7 +92,8 @@ def score_table(run: Path, step: int, name: str, scores: Sequence[Score], unit: 
     """
     lines = [f"{run} at step {step:,} on {name}, {scores[0].n:,} {unit}"]
     for score in scores:
-        interval = f"(95 %: {score.low:.2f} to {score.high:.2f})"
+        value, low, high = (format_value(number, 2) for number in (score.value, score.low, score.high))
+        interval = f"(95 %: {low} to {high})"
         loss = f"loss {math.log(score.value):.3f}, " if score.name == "perplexity" else ""
-        lines.append(f"{metric_title(score.name):<10} {score.value:7.2f}  {interval:<24}  {loss}{score.signature}")
+        lines.append(f"{metric_title(score.name):<10} {value:>7}  {interval:<24}  {loss}{score.signature}")
     return "\n".join(lines)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from regard.metrics.score import format_value
+
 TITLES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "f1": "F1", "mae": "MAE", "rmse": "RMSE", "mase": "MASE"}
 """Titles of metrics that differ from their names."""
 DIGITS = {"bleu": 1, "chrf": 1, "ter": 1, "ppl": 1, "accuracy": 1, "f1": 1}
@@ -18,8 +20,12 @@ def metric_title(name: str) -> str:
 
 
 def format_metric(name: str, metrics: Mapping[str, float]) -> str:
-    """The value of a metric, or a dash if it was not measured."""
-    return f"{metrics[name]:.{DIGITS.get(name, 3)}f}" if name in metrics else "-"
+    """The value of a metric, or a dash if it was not measured.
+
+    >>> format_metric("ppl", {"ppl": 12.345}), format_metric("ppl", {"ppl": 1e304})
+    ('12.3', '1.0e+304')
+    """
+    return format_value(metrics[name], DIGITS.get(name, 3)) if name in metrics else "-"
 
 
 def format_metrics(metrics: Mapping[str, float], first: str = "loss") -> str:

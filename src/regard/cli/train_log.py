@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from regard.cli.console import Console, ProgressReporter, SilentProgress, format_duration
-from regard.cli.score_format import format_metric, metric_names, metric_title
+from regard.cli.score_format import format_metric, format_value, metric_names, metric_title
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 SPEED_STEPS = 10
 """updates after which the speed is reported"""
-INPUT_WIDTH = 60
-"""Columns of the screen for the input of a sample: a whole review would push the output off the screen."""
+SAMPLE_WIDTH = 60
+"""columns of the screen for the input and for the output of a sample; samples.jsonl has all of both"""
 
 
 class TrainLog:
@@ -33,6 +33,7 @@ class TrainLog:
         self._recent: list[Stepped] = []
         self._speed_reported = False
         self._columns: list[str] = []
+        self._smoothing = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -72,6 +73,16 @@ class TrainLog:
         """Write a warning, which --quiet does not hide."""
         self.write(text, always=True)
 
+    @property
+    def speed_title(self) -> str:
+        """Header of the column of the speed."""
+        unit = self.recipe.speed_unit()
+        return "tok/s" if unit == "tokens" else f"{unit}/s"
+
+    @property
+    def speed_width(self) -> int:
+        return max(8, len(self.speed_title))
+
     def on_began(self, event: Any) -> None:
         self.step, self.steps = event.step, event.steps
         for refused in event.refused:
@@ -84,6 +95,7 @@ class TrainLog:
         if event.moved_from:
             now = event.device.partition(" ")[0]
             self.write(f" warning  trained on {event.moved_from} so far, from here on {now}: the last bits differ")
+        self._smoothing = event.label_smoothing
         if event.step:
             self.write(f" resumed  at step {event.step:,} of {event.steps:,}")
         if event.step < event.steps:
@@ -92,7 +104,7 @@ class TrainLog:
     def on_step(self, event: Stepped) -> None:
         self.step = event.step
         self._recent.append(event)
-        self._progress.update(event.step, f"loss {event.loss:.3f}")
+        self._progress.update(event.step, f"loss {format_value(event.loss, 3)}")
         if len(self._recent) == SPEED_STEPS:
             self.report_speed()
 
@@ -102,7 +114,8 @@ class TrainLog:
             return
         self._speed_reported = True
         speed, step_time = throughput(self._recent)
-        self.write(device_line(speed, (self.steps - self.step) * step_time, self.processes, self.device))
+        remaining, unit = (self.steps - self.step) * step_time, self.recipe.speed_unit()
+        self.write(device_line(speed, remaining, self.processes, self.device, unit))
 
     def on_validation(self, event: Validated) -> None:
         from regard.data.lines import printable
@@ -111,25 +124,34 @@ class TrainLog:
         self.report_speed()
         names = metric_names([event.metrics])
         if names != self._columns:
+            if not self._columns and self._smoothing:
+                self.write(smoothing_note(self._smoothing))
             self._columns = names
             titles = [f"{metric_title(name):>{column_width(name)}}" for name in names]
-            self.write(" ".join([" step  ", *titles]) + "   lr       grad    tok/s")
+            self.write(" ".join([" step  ", *titles]) + f"   lr       grad {self.speed_title:>8}")
         last = self._recent[-1] if self._recent else None
         cells = [f" {event.step:<6}"]
         cells += [f"{format_metric(name, event.metrics):>{column_width(name)}}" for name in names]
-        cells += ["        -", "     -", "       -"]
+        cells += ["        -", "     -", f"{'-':>{self.speed_width}}"]
         if last:
-            cells[-3:] = [f"  {last.rate:.1e}", f" {last.norm:5.2f}", f" {throughput(self._recent)[0]:7,.0f}"]
+            speed = f"{throughput(self._recent)[0]:,.0f}"
+            cells[-3:] = [f"  {last.rate:.1e}", f" {format_value(last.norm, 2):>5}", f"{speed:>{self.speed_width}}"]
         row = " ".join(cells)
         samples = [sample for sample in event.samples if "sample_input" not in sample]
         if samples:  # the first two fields of a sample are its input and its output
             text, *output = list(samples[0].values())[:2]
-            row += f"   {' -> '.join([truncate(str(text), INPUT_WIDTH), *map(str, output)])}"
+            row += f"   {' -> '.join(truncate(str(part), SAMPLE_WIDTH) for part in (text, *output))}"
         self.write(printable(row))
         for sample in event.samples:
             if "sample_input" in sample:
-                self.write(printable(f"    {truncate(sample['sample_input'], INPUT_WIDTH)} -> {sample['output']}"))
+                parts = (sample["sample_input"], str(sample["output"]))
+                self.write(printable(f"    {' -> '.join(truncate(part, SAMPLE_WIDTH) for part in parts)}"))
         self._recent = []
+
+
+def smoothing_note(smoothing: float) -> str:
+    """Note above the table of validations: its losses and the training loss are not the same quantity."""
+    return f" losses   of validation, without label smoothing; the training loss has label smoothing {smoothing:g}"
 
 
 def column_width(name: str) -> int:
@@ -138,7 +160,7 @@ def column_width(name: str) -> int:
 
 
 def throughput(steps: Sequence[Stepped]) -> tuple[float, float]:
-    """Predicted tokens per second, and seconds per step."""
+    """Predictions per second, and seconds per step."""
     seconds = sum(step.seconds for step in steps)
     return sum(step.tokens for step in steps) / max(seconds, 1e-9), seconds / len(steps)
 
@@ -168,12 +190,12 @@ def peak_memory(device: str = "cpu") -> float:
     return peak / (1 << 30 if sys.platform == "darwin" else 1 << 20)
 
 
-def device_line(speed: float, seconds: float, processes: int = 1, device: str = "cpu") -> str:
+def device_line(speed: float, seconds: float, processes: int = 1, device: str = "cpu", unit: str = "tokens") -> str:
     """Device, speed, remaining time and peak memory."""
     import torch
 
     threads = torch.get_num_threads()
     times = f"{processes} x " if processes > 1 else ""
     where = f"cpu, {times}{threads} thread{'s' if threads > 1 else ''}" if device == "cpu" else f"{times}{device}"
-    speed_and_time = f"about {speed:,.0f} tokens/s, ETA {format_duration(seconds)}"
+    speed_and_time = f"about {speed:,.0f} {unit}/s, ETA {format_duration(seconds)}"
     return f" device   {where}, {speed_and_time}, peak {peak_memory(device):.1f} GiB"

@@ -71,6 +71,8 @@ class ComparisonTable:
     """amount of scored data, such as "1,000 sentences\""""
     data_credit: str = ""
     """origin and license of the data"""
+    speed_unit: str = "tokens"
+    """what training predicts: the speed is so many per second"""
 
     @property
     def best(self) -> ComparisonRow | None:
@@ -80,7 +82,16 @@ class ComparisonTable:
     def cells(self) -> list[list[str]]:
         """The cells as text, header first."""
         metric = next((row.score.name for row in self.rows if row.score), "score")
-        head = ["model", metric, "95 %", "parameters", "seconds", "tokens/s", "ms/sentence", "against the best"]
+        head = [
+            "model",
+            metric,
+            "95 %",
+            "parameters",
+            "seconds",
+            f"{self.speed_unit}/s",
+            "ms/sentence",
+            "against the best",
+        ]
         return [head, *(_cells(row, row is self.best) for row in self.rows)]
 
     def notes(self) -> list[str]:
@@ -151,9 +162,11 @@ def compare_runs(
         return ComparisonTable("nothing", tuple(rows), None)
     compared = tuple(_test_against(row, best, found) for row in rows)
     examples = {name: one.examples for name, one in found.items() if one.scores[0].name == "bleu"}
-    one, credit = found[best.name], models[best.name].recipe.data_credit()
+    one, recipe = found[best.name], models[best.name].recipe
     size = f"{one.scores[0].n:,} {one.unit}" if one.examples or one.unit != "sentences" else ""
-    return ComparisonTable(one.data, compared, bleu_by_length(examples, _lowercase(best)), size, credit)
+    return ComparisonTable(
+        one.data, compared, bleu_by_length(examples, _lowercase(best)), size, recipe.data_credit(), recipe.speed_unit()
+    )
 
 
 def best_row(rows: Sequence[ComparisonRow]) -> ComparisonRow | None:

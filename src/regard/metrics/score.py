@@ -29,8 +29,18 @@ class Score:
     """number of scored sentences or other units"""
 
     def __str__(self) -> str:
-        return f"{self.name} {self.value:.2f} (95 %: {self.low:.2f} to {self.high:.2f})"
+        value, low, high = (format_value(number, 2) for number in (self.value, self.low, self.high))
+        return f"{self.name} {value} (95 %: {low} to {high})"
 
     @property
     def lower_is_better(self) -> bool:
         return self.name in LOWER_IS_BETTER
+
+
+def format_value(value: float, digits: int) -> str:
+    """A number with so many digits after the point; one of a million or more in scientific notation.
+
+    >>> format_value(12.345, 1), format_value(2.5e7, 1), format_value(-3e303, 2)
+    ('12.3', '2.5e+07', '-3.00e+303')
+    """
+    return f"{value:.{digits}f}" if abs(value) < 1e6 else f"{value:.{digits}e}"

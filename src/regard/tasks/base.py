@@ -259,6 +259,10 @@ class Recipe(InitFields, ABC):
         if hasattr(data, "fetch"):
             data.fetch(progress)
 
+    def speed_unit(self) -> str:
+        """What training predicts, in the plural: the speed is reported as so many per second."""
+        return "tokens"
+
     def usage(self, run: Path) -> str:
         """Example command that uses the trained model."""
         return f'regard {self.verb} {run} "..."'

@@ -25,6 +25,8 @@ from regard.train import checkpoint, checkpoint_store
 OnDivergence = Literal["stop", "skip", "rollback"]
 MARK = "diverged.json"
 """file of a run that diverged: at which step, and why"""
+RECOVERY = 10
+"""a fault of less than a tenth of the largest recent one is a run that recovers"""
 NORM_MEMORY = 100
 """steps over which the running mean of the gradient norm's logarithm forgets"""
 
@@ -35,7 +37,7 @@ class DivergenceRule:
 
     >>> rule, state = DivergenceRule(steps=2), DivergenceState()
     >>> [rule.observe(state, step, loss, norm=1.0, clip_norm=1.0) for step, loss in enumerate([8.5, 7.0, 95.0, 6.0], 1)]
-    [None, None, Fault(kind='loss', value=95.0, limit=93.5, count=1, window=4), None]
+    [None, None, Fault(kind='loss', value=95.0, limit=93.5, count=1, window=4, falling=False), None]
     >>> rule.observe(state, 5, 96.0, norm=1.0, clip_norm=1.0).diverged
     True
     """
@@ -62,10 +64,13 @@ class DivergenceRule:
     ) -> Fault | None:
         """Judge one step and remember it in `state`: what was too large, or None."""
         fault = self._find_fault(state, loss, norm, clip_norm or 1.0)
-        state.faults = [at for at in state.faults if at > step - 2 * self.steps]
+        state.forget(step - 2 * self.steps)
         if fault is not None:
+            kind, value, limit, size = fault
             state.faults.append(step)
-            return Fault(*fault, len(state.faults), 2 * self.steps)
+            state.sizes.append(size)
+            falling = kind != "nonfinite" and size < max(state.sizes) / RECOVERY
+            return Fault(kind, value, limit, len(state.faults), 2 * self.steps, falling)
         if state.first_loss is None:
             state.first_loss = loss
         state.seen = min(state.seen + 1, NORM_MEMORY)
@@ -74,16 +79,17 @@ class DivergenceRule:
 
     def _find_fault(
         self, state: DivergenceState, loss: float, norm: float, clip_norm: float
-    ) -> tuple[FaultKind, float, float] | None:
+    ) -> tuple[FaultKind, float, float, float] | None:
+        """Kind, value, limit, and how many times the limit it is."""
         if not math.isfinite(loss + norm):
-            return "nonfinite", loss, math.inf
+            return "nonfinite", loss, math.inf, 1.0
         first = loss if state.first_loss is None else state.first_loss
         limit = first + self.loss_factor * max(abs(first), 1.0)
         if self.loss_factor and loss > limit:
-            return "loss", loss, limit
+            return "loss", loss, limit, (loss - first) / (limit - first)
         usual = max(math.exp(state.log_norm), clip_norm)
         if self.norm_factor and state.seen and norm > self.norm_factor * usual:
-            return "norm", norm, self.norm_factor * usual
+            return "norm", norm, self.norm_factor * usual, norm / (self.norm_factor * usual)
         return None
 
 
@@ -100,11 +106,13 @@ class Fault:
     count: int
     """faults among the last `window` steps, with this one"""
     window: int
+    falling: bool
+    """whether it is less than a tenth of the largest of them: training recovers"""
 
     @property
     def lasts(self) -> bool:
-        """Whether half of the last steps had one: the weights are bad, and not a single batch."""
-        return 2 * self.count >= self.window
+        """Whether half of the last steps had one and it does not fall: the weights are bad, and not a single batch."""
+        return 2 * self.count >= self.window and not self.falling
 
     @property
     def diverged(self) -> bool:
@@ -130,11 +138,18 @@ class DivergenceState:
     """steps in that mean, at most NORM_MEMORY"""
     faults: list[int] = field(default_factory=list)
     """those of the last 2 x steps that were too large"""
+    sizes: list[float] = field(default_factory=list)
+    """how many times the limit each of them was"""
     good: int | None = None
     """step of a checkpoint that was followed by good steps up to the next one"""
     latest: int | None = None
     """step of the latest checkpoint that was saved when no recent step was too large"""
     rollbacks: int = 0
+
+    def forget(self, step: int) -> None:
+        """Forget the faults up to a step."""
+        kept = sum(at > step for at in self.faults)
+        self.faults, self.sizes = self.faults[len(self.faults) - kept :], self.sizes[len(self.sizes) - kept :]
 
     def mark_checkpoint(self, step: int) -> None:
         """Remember a checkpoint that the recipe plans at this step, if no recent step was too large.

@@ -25,6 +25,8 @@ class Began:
     """the device, with its product and memory"""
     moved_from: str | None = None
     """the kind of device that the run was trained on so far, if it was another"""
+    label_smoothing: float = 0.0
+    """label smoothing of the training loss; the validation loss has none"""
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ class TensorBoard:
                 self.writer = self._open(event.step)
             case Stepped():
                 rows = {"loss": event.loss, "rate": event.rate, "norm": event.norm}
-                self._write("train", event.step, rows | {"tokens per second": event.tokens / event.seconds})
+                self._write("train", event.step, rows | {"predictions per second": event.tokens / event.seconds})
             case Validated():
                 self._write("valid", event.step, event.metrics)
             case Ended():

@@ -101,7 +101,8 @@ class Trainer:
         self.state = self.restore(found.checkpoint) if found.checkpoint else TrainState(self.planned_steps())
         moved_from = before if before not in (None, self.device.type) else None
         began = Began(self.state.step, self.state.steps, parameters(objective), found.refused, moved_from=moved_from)
-        self.notify(replace(began, device=describe_device(self.device)))
+        smoothing = float(getattr(objective.task.space, "smoothing", 0.0))
+        self.notify(replace(began, device=describe_device(self.device), label_smoothing=smoothing))
 
     def fit(self, signals: SignalFlag) -> TrainReport:
         """The training loop: update, validate or save, then handle signals and the control file."""
@@ -223,7 +224,8 @@ class Trainer:
         self.group.max_over_ranks(0)  # every rank has read the checkpoint before it may be pruned
         self.state.position, self.hidden_state = diverged.position, None
         memory = self.state.divergence
-        memory.good, memory.latest, memory.rollbacks, memory.faults = found.step, found.step, rollbacks, []
+        memory.good, memory.latest, memory.rollbacks = found.step, found.step, rollbacks
+        memory.forget(diverged.step)
         self.stream = self.loader.train_batches(self.state.position)
         lr_factor = self.config.divergence.lr_factor**rollbacks
         self.notify(RolledBack(found.step, diverged.step, reason, lr_factor))

@@ -24,6 +24,11 @@ def test_line_n_of_one_file_meets_line_n_of_the_other() -> None:
     assert list(PairFiles(train=(french, english)).pairs("train")) == [("un", "one"), ("", "empty"), ("deux ", "two")]
 
 
+def test_the_model_card_names_both_files_and_no_python() -> None:
+    credit = PairFiles(train=("data/train.fr", "data/train.en")).credit()
+    assert credit == "files: data/train.fr and data/train.en; license: not known (your own files)"
+
+
 @pytest.mark.parametrize(("sources", "targets"), [(1200, 1199), (3, 5), (0, 2), (2, 0)])
 def test_files_of_different_length_are_refused_with_both_numbers(sources: int, targets: int) -> None:
     french, english = write("data/train.fr", "oui\n" * sources), write("data/train.en", "yes\n" * targets)

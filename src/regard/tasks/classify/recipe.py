@@ -150,6 +150,9 @@ class ClassifyRecipe(Recipe):
     def format_statistics(self, statistics: Mapping[str, Any]) -> list[str]:
         return stats.format_statistics(statistics, self.task.max_length)
 
+    def speed_unit(self) -> str:
+        return "examples"
+
     def summary(self, run: Path) -> str:
         loader, labels = self.loader(run), Labels.load(run)
         encoder = loader.input_encoder

@@ -137,6 +137,9 @@ class ForecastRecipe(Recipe):
     def format_statistics(self, statistics: Mapping[str, Any]) -> list[str]:
         return stats.format_statistics(statistics)
 
+    def speed_unit(self) -> str:
+        return "windows"
+
     def summary(self, run: Path) -> str:
         counts, series = read_counts(run), SeriesStats.load(run / FILE)
         rows = f"{counts['train']['rows']:,} train, {counts['valid']['rows']:,} valid rows"

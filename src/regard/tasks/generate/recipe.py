@@ -154,6 +154,9 @@ class GenerateRecipe(Recipe):
     def format_statistics(self, statistics: Mapping[str, Any]) -> list[str]:
         return stats.format_statistics(statistics)
 
+    def speed_unit(self) -> str:
+        return "numbers" if self.data.kind == "numbers" else "tokens"
+
     def summary(self, run: Path) -> str:
         loader, modality = self.loader(run), self.modality(run)
         sizes = f"{len(loader.train):,} train, {len(loader.valid):,} valid positions"

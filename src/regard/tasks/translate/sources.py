@@ -67,7 +67,7 @@ class PairFiles:
 
     def credit(self) -> str:
         """Origin and license, for the model card."""
-        return f"{self.kind}: {self.train}; license: not known (your own file)"
+        return f"{self.kind}: {' and '.join(self.train)}; license: not known (your own files)"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -140,6 +140,9 @@ class VectorsRecipe(Recipe):
     def format_statistics(self, statistics: Mapping[str, Any]) -> list[str]:
         return stats.format_statistics(statistics)
 
+    def speed_unit(self) -> str:
+        return "predictions"
+
     def summary(self, run: Path) -> str:
         loader = self.loader(run)
         size = int(np.count_nonzero(loader.frequencies.counts))

@@ -136,11 +136,16 @@ function charts(rows) {
   /** @type {(name: string) => string} */
   const title = (name) => ({ ppl: "Perplexity", bleu: "BLEU", bits: "Bits per character" })[name] ?? name;
   const speed = (/** @type {Row} */ row) => (row.seconds > 0 ? row.tokens / row.seconds : null);
+  const smoothing = rows.findLast((row) => row.event === "began")?.label_smoothing;
   return [
-    chart("Loss", [
-      { name: "training", role: "attention", points: points(steps, (row) => row.loss) },
-      { name: "validation", role: "chosen", dots: true, points: points(validations, (row) => row.loss) },
-    ]),
+    chart(
+      "Loss",
+      [
+        { name: "training", role: "attention", points: points(steps, (row) => row.loss) },
+        { name: "validation", role: "chosen", dots: true, points: points(validations, (row) => row.loss) },
+      ],
+      smoothing ? `The training loss has label smoothing ${smoothing}, the validation loss has none.` : "",
+    ),
     ...scores.map((key) =>
       chart(title(key), [
         { name: "validation", role: "chosen", dots: true, points: points(validations, (row) => row[key]) },
@@ -148,7 +153,7 @@ function charts(rows) {
     ),
     chart("Learning rate", [{ name: "rate", role: "query", points: points(steps, (row) => row.rate) }]),
     chart("Gradient norm", [{ name: "norm", role: "key", points: points(steps, (row) => row.norm) }]),
-    chart("Tokens per second", [{ name: "tokens/s", role: "value", points: points(steps, speed) }]),
+    chart("Predictions per second", [{ name: "predictions/s", role: "value", points: points(steps, speed) }]),
   ];
 }
 

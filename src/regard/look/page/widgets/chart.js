@@ -15,8 +15,8 @@ const DASHES = [null, "6 3", "2 3", "8 3 2 3", "1 4", "12 4"];
 /** Points of a line that are drawn at most, about one per pixel. */
 const MAX_POINTS = 360;
 
-/** Chart of values per training step. @param {string} title @param {Line[]} lines */
-export function chart(title, lines) {
+/** Chart of values per training step. @param {string} title @param {Line[]} lines @param {string} note under it */
+export function chart(title, lines, note = "") {
   const filled = lines.filter((line) => line.points.length);
   const latest = filled.map((line) => `${line.name} ${formatValue(line.points[line.points.length - 1][1])}`);
   const readout = h("output", { class: "readout muted" }, latest.join(", "));
@@ -26,6 +26,7 @@ export function chart(title, lines) {
     h("h2", {}, title),
     filled.length ? stepPlot(title, filled, readout) : h("p", { class: "muted" }, "No data yet."),
     readout,
+    note ? h("figcaption", { class: "muted" }, note) : null,
   );
 }
 

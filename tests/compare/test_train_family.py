@@ -144,7 +144,7 @@ def test_resuming_with_another_recipe_is_refused_for_finished_members_too(tmp_pa
             train_family(wider if "width" in settings else seeded, tmp_path, train_one, no_progress)
         assert str(caught.value).startswith(
             f"{changed}: started with another recipe: {settings}. Use --out for a new family, or remove {removed} to "
-            "train again (a resumed run may change train.best_metric, train.divergence, train.epochs, "
+            "train again (a resumed run may change train.best_metric, train.device, "
         )
         assert "--fresh" not in str(caught.value)
 

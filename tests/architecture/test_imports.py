@@ -23,6 +23,7 @@ LEVELS = [
         "distributed",
         "sequence",
         "trace",
+        "origins",
     },
     {"spaces", "loss", "objective", "nn", "text", "data"},
     {"models", "decode", "metrics"},

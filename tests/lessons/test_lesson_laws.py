@@ -9,6 +9,33 @@ from regard.lessons import LESSONS, lesson_plan
 from regard.lessons.engine.terminal import lesson_text
 
 EDITS = {
+    "neuron": {"x": [0, 0], "threshold": 1, "inhibitory": [1, 0]},
+    "perceptron": {
+        "points": [[0, 0], [0, 1], [1, 0], [2, 3]],
+        "targets": [0, 1, 1, 1],
+        "epochs": 3,
+        "rate": 0.1,
+        "seed": 8,
+        "epoch": 1,
+    },
+    "xor": {"targets": [0, 1, 1, 1], "passes": 3, "units": 2, "epochs": 100, "rate": 2.0, "seed": 2, "epoch": 10},
+    "tape": {"x": 2.0, "y": 0.1, "f": "tanh(x*y) + x", "p": 1},
+    "mlp": {
+        "x": [0, 1],
+        "t": 0,
+        "W": [[2, 1], [1, 1]],
+        "b": [-1, -1.5],
+        "v": [2, -1],
+        "c": 0.5,
+        "rate": 2,
+    },
+    "filters": {
+        "word": "été",
+        "image": [[0, 1, 2, 3], [3, 2, 1, 0], [0, 5, 5, 0], [7, 0, 0, 7]],
+        "filter": "diagonal-up",
+        "at": [4, 4],
+        "color": [0, 1, 1],
+    },
     "embedding": {
         "text": "été",
         "vocabulary": ["am", "a", "i", "thanks", "student", "<eos>"],

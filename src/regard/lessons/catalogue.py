@@ -27,10 +27,53 @@ class LessonEntry:
     """cached models that it inspects; see engine/cached_models.py"""
 
 
+ORIGINS = "Origins"
 WORDS, NETWORKS, ATTENTION = "Words and batches", "Recurrent networks", "Attention"
 TRANSFORMER, LEARNING = "The Transformer", "Training and search"
 
 LESSONS = {
+    "neuron": LessonEntry(
+        ORIGINS,
+        "A neuron as a logical element",
+        "McCulloch and Pitts, 1943: a neuron that fires if enough of its inputs are on computes AND, OR and NOT. XOR "
+        "needs three of them, in two layers.",
+        "threshold=1",
+    ),
+    "perceptron": LessonEntry(
+        ORIGINS,
+        "A neuron that learns",
+        "Rosenblatt, 1957: each mistake moves the weights toward the right answer. A boundary line turns until it "
+        "separates the two classes, if a line can.",
+        "targets=0,1,1,1",
+    ),
+    "xor": LessonEntry(
+        ORIGINS,
+        "What one line cannot separate",
+        "Minsky and Papert, 1969: a perceptron cannot learn XOR. With a hidden layer, and a gradient for every weight, "
+        "a network can; the plane shows both.",
+        "units=2",
+    ),
+    "tape": LessonEntry(
+        ORIGINS,
+        "Backpropagation on a tape",
+        "Linnainmaa, 1970: one walk backwards over the instructions of a computation gives all derivatives of its "
+        "result. He used it to bound rounding errors; autograd is the same walk.",
+        'f="x*y + x"',
+    ),
+    "mlp": LessonEntry(
+        ORIGINS,
+        "Learning representations by back-propagating errors",
+        "Rumelhart, Hinton and Williams, 1986: the error of the output is sent back through the weights to the hidden "
+        "units. One update of a small network, number by number.",
+        "x=0,1",
+    ),
+    "filters": LessonEntry(
+        ORIGINS,
+        "A filter slides over a picture",
+        "An image is a table of numbers. Nine weights slide over it, nine products are summed at each place, and edges "
+        "light up: what a convolutional network does in its first layer.",
+        "filter=sobel-y",
+    ),
     "embedding": LessonEntry(
         WORDS,
         "Words as numbers",

@@ -74,6 +74,11 @@ class LessonBuilder:
         self._values |= {result.name: result for result in results}
         self.steps.append(LessonStep(title, text, formula, operands, results))
 
+    @staticmethod
+    def error(message: str) -> ConfigError:
+        """The error for inputs that cannot be computed together."""
+        return ConfigError(message)
+
     def expect(self, about: str, expected: Data, name: str, tolerance: float = 5e-5) -> None:
         """Check a value against the lecture's number, which holds for the default inputs."""
         found = self[name]

@@ -24,11 +24,16 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import tomli_w
 
 from regard.errors import ConfigError, InputError
+from regard.files import load_toml
 from regard.plugins import load_plugin, load_plugins, new_names
 from regard.renamed import RENAMED_VALUES, renamed_key
 
 T = TypeVar("T")
 Table = dict[str, Any]
+MAX_SIZE = 1 << 20
+"""bytes of the largest recipe"""
+MAX_NUMBER = 100_000_000
+"""largest size of a part of a model: torch cannot even multiply the sizes of larger matrices"""
 
 
 class UnknownSetting(ConfigError):
@@ -44,14 +49,24 @@ class UnknownSetting(ConfigError):
 
 
 def read(path: Path) -> Table:
-    """The tables of a TOML file."""
+    """The tables of a TOML file, which may be a pipe: a recipe that a user names."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        with path.open("rb") as file:
+            data = file.read(MAX_SIZE + 1)
     except OSError as error:
         raise InputError(f"cannot open the recipe {path}: {error.strerror}") from None
+    if len(data) > MAX_SIZE:
+        raise ConfigError(f"{path} has more than {MAX_SIZE:,} bytes; expected a recipe")
+    return parse_toml(data, path)
+
+
+def parse_toml(data: bytes, path: Path) -> Table:
+    """The tables in the bytes of a TOML file; `path` is for messages."""
+    try:
+        return load_toml(data)
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text (byte {error.start})") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
 
 
@@ -217,7 +232,7 @@ def _parse(hint: Any, value: Any, where: str) -> Any:
         _expect(isinstance(value, dict), where, _type_name(hint), value)
         return {key: _parse(get_args(hint)[1], item, f'{where}."{key}"') for key, item in value.items()}
     if origin is Literal:
-        if value not in get_args(hint):
+        if isinstance(value, (dict, list)) or value not in get_args(hint):
             raise ConfigError(f"{where}: {choice_error(value, tuple(map(str, get_args(hint))), where)}")
         return value
     if dataclasses.is_dataclass(hint):
@@ -311,11 +326,12 @@ def _parse_union(hint: Any, value: Any, where: str) -> Any:
     if not tables:
         return _parse(members[0], value, where)
     _expect(isinstance(value, dict), where, "a table", value)
-    if marks and value.get("kind") in new_names(marks[0].group, tables):
+    kind = value.get("kind") if isinstance(value.get("kind"), str) else None
+    if marks and kind in new_names(marks[0].group, tables):
         load_plugin(marks[0].group, value["kind"], config_fault)  # raises what is wrong with this one
-    if marks and value.get("kind") not in tables:
+    if marks and kind not in tables:
         tables = {kind_of(m): m for m in union_members(hint) if dataclasses.is_dataclass(m)}
-    if value.get("kind") not in tables:
+    if kind not in tables:
         if "kind" not in value:
             raise ConfigError(f"{where}.kind must be given: one of {', '.join(tables)}")
         raise ConfigError(f"{where}.kind: {choice_error(value['kind'], tuple(tables), f'{where}.kind')}")
@@ -337,6 +353,13 @@ def check_at_least(config: Any, least: float, *names: str) -> None:
         *head, last = (f"{name} = {getattr(config, name)}" for name in names)
         fields = f"{', '.join(head)} and {last}" if head else last
         raise ConfigError(f"{fields} must be at least {least}")
+
+
+def check_numbers(config: Any, where: str) -> None:
+    """Raise ConfigError for a whole number beyond MAX_NUMBER in a config or in its tables."""
+    for key, value in flat(plain(config)).items():
+        if isinstance(value, int) and value > MAX_NUMBER:
+            raise ConfigError(f"{where}.{key} must be at most {MAX_NUMBER:,}, got a number of {len(str(value))} digits")
 
 
 def check_share(config: Any, *names: str) -> None:

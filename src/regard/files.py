@@ -1,21 +1,35 @@
-"""Crash-safe file writing, the only atomic writer here: atomic replacement, appends of whole lines, fsync, SHA-256."""
+"""Crash-safe writing and bounded reading of files: atomic replacement, whole lines, fsync, SHA-256, kinds and sizes."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
+import re
 import resource
 import secrets
 import shutil
+import stat
+import tomllib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
+from typing import Any
 
-from regard.errors import DataError, OutputError
+from regard.errors import OutputError
 
 TEMPORARY = ".tmp-"
 """Prefix of the names of unfinished files; readers ignore such names."""
+MAX_NESTING = 64
+"""Levels of nested tables and lists in JSON and TOML; recursive functions fail on hostile files with more."""
+LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{MAX_NESTING},}}""", re.ASCII)
+"""dotted keys of many parts, on which tomllib takes quadratic time"""
+MAX_LINE = 4 << 20
+"""bytes of the longest line of metrics.jsonl and samples.jsonl"""
+KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
 
 
 @dataclass(frozen=True)
@@ -52,9 +66,85 @@ def fsync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
+def open_regular(path: Path) -> BufferedReader:
+    """Open a regular file for reading; a folder, a FIFO or a device is an OSError at once, without waiting."""
+    _check_regular(path, path.stat())  # before opening: to open a device may already do something
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        _check_regular(path, os.fstat(descriptor))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _check_regular(path: Path, found: os.stat_result) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(found.st_mode):
+        kind = KINDS.get(stat.S_IFMT(found.st_mode), "a device")
+        raise OSError(errno.EINVAL, f"it is {kind}, expected a file", str(path))
+
+
+def read_bounded(path: Path, limit: int) -> bytes:
+    """The bytes of a regular file of at most `limit` bytes; anything else is an OSError that says why."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(limit + 1) if size <= limit else b""  # one more: it may be growing
+    if max(size, len(data)) > limit:
+        raise OSError(errno.EFBIG, f"it has {max(size, len(data)):,} bytes, expected at most {limit:,}", str(path))
+    return data
+
+
+def parse_json(data: bytes | str) -> Any:
+    """Parse JSON; nesting beyond MAX_NESTING is a ValueError, as is everything that is not JSON."""
+    try:
+        value = json.loads(data)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    check_nesting(value)
+    return value
+
+
+def load_toml(data: bytes) -> dict[str, Any]:
+    """Parse TOML; everything that is not TOML, or is nested beyond MAX_NESTING, is a ValueError."""
+    text = data.decode("utf-8-sig")
+    if LONG_KEY.search(text):
+        raise ValueError(f"a key has more than {MAX_NESTING} parts")
+    try:
+        table = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(f"nested more than {MAX_NESTING} deep") from None
+    check_nesting(table)
+    return table
+
+
+def check_nesting(value: Any) -> None:
+    """Raise ValueError for tables and lists that are nested more than MAX_NESTING deep; does not recurse itself.
+
+    >>> check_nesting([{"a": [1]}])
+    """
+    level = [value]
+    for _ in range(MAX_NESTING + 1):
+        level = [
+            item
+            for parent in level
+            for item in (parent.values() if isinstance(parent, dict) else parent if isinstance(parent, list) else ())
+            if isinstance(item, (dict, list))
+        ]
+        if not level:
+            return
+    raise ValueError(f"nested more than {MAX_NESTING} deep")
+
+
+def digest_bytes(data: bytes) -> FileDigest:
+    """Size and SHA-256 of the bytes of a file."""
+    return FileDigest(len(data), hashlib.sha256(data).hexdigest())
+
+
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal digits."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -80,6 +170,37 @@ def write_bytes_atomically(path: Path, data: bytes) -> None:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise cannot_write(path, len(data), error) from error
+
+
+def move_file(source: Path, target: Path) -> None:
+    """Move a file within a disk, in place of an older one, so that it is whole after a power cut: flushed first."""
+    with open_regular(source) as file:
+        os.fsync(file.fileno())
+    source.replace(target)
+    for folder in dict.fromkeys((target.parent, source.parent)):
+        fsync_folder(folder)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Make a hard link, or a copy on another disk or a file system without links, flushed to the disk."""
+    create_folder(target.parent)
+    temporary = target.with_name(temporary_name(target.name))
+    try:
+        try:
+            os.link(source, temporary)
+        except OSError:
+            shutil.copy2(source, temporary)
+        move_file(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def create_folder(path: Path) -> None:
+    """Create a folder and its parents, and flush their names to the disk."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        fsync_folder(folder.parent)
 
 
 def append_line(path: Path, text: str) -> None:
@@ -123,18 +244,17 @@ def _end_of_last_line(descriptor: int) -> int:
     return 0
 
 
-def read_complete_lines(path: Path) -> Iterator[str]:
-    """Read the lines that `append_line` wrote; an incomplete last line, left by a crash, is skipped."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.endswith(b"\n"):
-                return
-            try:
-                yield line[:-1].decode()
-            except UnicodeDecodeError as error:
-                raise DataError(
-                    f"{path}, line {number}: expected UTF-8, found the byte {line[error.start]:#04x}"
-                ) from None
+def read_json_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a file of JSON lines; none if it cannot be read, and damaged lines are left out."""
+    try:
+        with open_regular(path) as file:
+            while line := file.readline(MAX_LINE):
+                with suppress(ValueError):
+                    row = parse_json(line) if line.endswith(b"\n") else None
+                    if isinstance(row, dict):
+                        yield row
+    except OSError:
+        return
 
 
 def cannot_write(path: Path, needed: int, error: OSError) -> OutputError:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +15,35 @@ from torch import nn
 
 import regard
 from regard import config
-from regard.data import shards
 from regard.device import resolve_device
 from regard.distributed import ProcessGroup
-from regard.errors import ConfigError, ModelError
-from regard.files import cannot_write, write_text_atomically
+from regard.errors import ConfigError, ModelError, RegardError
+from regard.files import digest_bytes, write_text_atomically
 from regard.look import Recording
+from regard.manifest import NAME as MANIFEST
+from regard.manifest import (
+    RECIPE,
+    OtherVersion,
+    list_files,
+    read_recipe_table,
+    read_run_manifest,
+    require_manifest,
+    write_recipe,
+)
 from regard.model_card import write_model_card
 from regard.progress import Progress, no_progress
 from regard.renamed import RENAMED_VALUES, renamed_key
+from regard.run_data import find_artifacts, is_prepared, prepare_data, share_data
 from regard.run_lock import RunLock, clear_run, hold_lock, is_empty
 from regard.tasks import Model, Recipe
-from regard.tasks.init_recipe import tokenizer_digests, tokenizer_files
 from regard.tasks.init_weights import InitReport, InitSource, check_shape, init_weights
 from regard.train import checkpoint, checkpoint_store
 from regard.train.checkpoint_store import run_folder
 from regard.train.config import AFTER_DIVERGENCE, MAY_CHANGE
 from regard.train.divergence import clear_diverged, has_diverged
 from regard.train.events import Listener
-from regard.train.manifest import OtherVersion, read_manifest
+from regard.train.manifest import read_manifest
+from regard.train.parameter_limit import parameter_limit, resume_limit
 from regard.train.state import TrainReport
 from regard.train.trainer import train
 
@@ -55,10 +63,7 @@ class Run:
 
     def recipe(self) -> Recipe:
         """The recipe that this run was started with; a run of an earlier version of regard is refused."""
-        if not (self.path / "recipe.toml").is_file():
-            why = "it has no recipe.toml" if self.path.is_dir() else "there is no such directory"
-            raise ModelError(f"{self.path} is not a run: {why}")
-        table = config.read(self.path / "recipe.toml")
+        table = read_recipe_table(self.path)
         try:
             return Recipe.parse(table)
         except ConfigError:
@@ -105,7 +110,8 @@ class Run:
                 self.begin(recipe, fresh)
                 self.prepare(recipe, progress)
             group.wait_for_main()  # it has prepared the data
-            objective, loader, validation = recipe.training_parts(self.path, group)
+            with resume_limit(self.path):
+                objective, loader, validation = recipe.training_parts(self.path, group)
             init = self.init_model(objective.model, recipe)
             if init is not None and group.is_main:
                 init.save(self.path)
@@ -118,19 +124,29 @@ class Run:
     def begin(self, recipe: Recipe, fresh: bool = False) -> None:
         """Create the directory, or check that it belongs to this recipe; `fresh` removes an existing run first."""
         if fresh and not is_empty(self.path):
-            with suppress(OtherVersion):
-                self.recipe()  # raises unless it is a run: nothing else is ever removed
+            self._check_is_run()  # nothing else is ever removed
             clear_run(self.path)
-        if (self.path / "recipe.toml").exists() and checkpoint_store.checkpoints(self.path):
-            self.check_same_recipe(recipe)  # without a checkpoint nothing can be lost
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise cannot_write(self.path, 0, error) from error
-        write_text_atomically(self.path / "recipe.toml", config.dump(recipe))
+        text = config.dump(recipe)
+        if (self.path / RECIPE).exists() and checkpoint_store.checkpoints(self.path):
+            listed = read_run_manifest(self.path)
+            if listed is None or not listed.accepts(RECIPE, digest_bytes(text.encode())):
+                self.check_same_recipe(recipe)  # without a checkpoint nothing can be lost
+            if listed is None:  # saved before runs had manifests
+                list_files(self.path, find_artifacts(self.path, recipe))
+        write_recipe(self.path, text)
         clear_diverged(self.path)
         if not (self.path / "environment.json").exists():
             write_text_atomically(self.path / "environment.json", json.dumps(environment(), indent=1) + "\n")
+
+    def _check_is_run(self) -> None:
+        """Refuse a folder that is not a run; a run of another version, or a damaged one with a manifest, is one."""
+        try:
+            self.recipe()
+        except OtherVersion:
+            return
+        except (ModelError, ConfigError):
+            if not (self.path / RECIPE).is_file() or not (self.path / MANIFEST).is_file():
+                raise
 
     def init_model(self, model: nn.Module, recipe: Recipe) -> InitReport | None:
         """Give a model that has not been trained yet the weights that model.init names; returns what was taken."""
@@ -165,91 +181,21 @@ class Run:
     @hold_lock
     def prepare(self, recipe: Recipe, progress: Progress = no_progress) -> None:
         """Prepare the training data unless that is done; artifacts that the model needs move to the run's folder."""
-        if self.is_prepared(recipe):
-            return
-        folder, preparation = self.path / "data", recipe.preparation()
-        if (home := _tokenizer_home(recipe, self.path)) is not None:
-            text = replace(recipe.text, tokenizer=home)  # type: ignore[attr-defined]
-            preparation = replace(recipe, text=text).preparation()  # type: ignore[call-arg]
-        (folder / "identity.json").unlink(missing_ok=True)  # marks the data as incomplete until the end
-        for old in _artifacts(folder, recipe):
-            old.unlink()
-        counts = preparation.run(folder, progress)
-        write_text_atomically(folder / "counts.json", json.dumps(counts, indent=1) + "\n")
-        self._install(_artifacts(folder, recipe), recipe)
-        write_text_atomically(folder / "identity.json", json.dumps(_identity(recipe, self.path), indent=1) + "\n")
-
-    def _install(self, artifacts: Sequence[Path], recipe: Recipe) -> None:
-        """Move artifacts to the run's folder; those that its checkpoints were trained with are never replaced."""
-        before = {file.name: file for file in _artifacts(self.path, recipe)}
-        if before and checkpoint_store.checkpoints(self.path):
-            for file in artifacts:
-                if file.name not in before or before[file.name].read_bytes() != file.read_bytes():
-                    raise ModelError(
-                        f"{self.path}: preparing its data again gave another {file.name} than its checkpoints were "
-                        "trained with; use --out for a new run, or --fresh to start this one again"
-                    )
-        for name in before.keys() - {file.name for file in artifacts}:
-            before[name].unlink()
-        for file in artifacts:
-            file.replace(self.path / file.name)
+        prepare_data(self.path, recipe, progress)
 
     def is_prepared(self, recipe: Recipe) -> bool:
-        """Whether the data is prepared by the settings of this recipe; identity.json is written last."""
-        folder = self.path / "data"
-        if not (folder / "identity.json").exists() or _artifacts(folder, recipe):  # one there was not installed yet
-            return False
-        if not all(any(self.path.glob(pattern)) for pattern in recipe.artifacts):
-            return False
-        made = json.loads((folder / "identity.json").read_text(encoding="utf-8"))
-        return bool(made == json.loads(json.dumps(_identity(recipe, self.path))))
+        """Whether the data is prepared by the settings of this recipe, and whole."""
+        return is_prepared(self.path, recipe)
 
     def share_prepared(self, other: Run, recipe: Recipe) -> None:
         """Give the prepared data to another run of the same data: hard links where possible, else copies."""
         with RunLock(self.path), RunLock(other.path):
-            self._share_prepared(other, recipe)
-
-    def _share_prepared(self, other: Run, recipe: Recipe) -> None:
-        if other.is_prepared(recipe):
-            return
-        last = self.path / "data" / "identity.json"  # written last: it marks the data as complete
-        (other.path / "data" / last.name).unlink(missing_ok=True)
-        files = [file for file in sorted((self.path / "data").rglob("*")) if file.is_file() and file != last]
-        for file in [*files, *_artifacts(self.path, recipe), last]:
-            place = other.path / file.relative_to(self.path)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.unlink(missing_ok=True)
-            try:
-                os.link(file, place)
-            except OSError:  # another disk, or a file system without hard links
-                shutil.copy2(file, place)
+            share_data(self.path, other.path, recipe)
 
 
 def read_recipe(path: str | Path) -> Recipe:
     """The recipe of a TOML file or of a run directory."""
     return Run(path).recipe() if Path(path).is_dir() else Recipe.read(Path(path))
-
-
-def _identity(recipe: Recipe, run: Path) -> dict[str, Any]:
-    """What prepared data depends on: the settings, the format of the files, and a tokenizer that was not trained."""
-    found = {**recipe.preparation().identity(), "shards": shards.FORMAT}
-    home = _tokenizer_home(recipe, run)
-    if home is None or "text" not in found:
-        return found
-    text = {name: value for name, value in found["text"].items() if name != "tokenizer"}
-    return {**found, "text": text, "tokenizer": tokenizer_digests(home)}
-
-
-def _tokenizer_home(recipe: Recipe, run: Path) -> Path | None:
-    """Where text.tokenizer is: at the place that it names; or in `run`, once that is trained, or the place is gone."""
-    taken: Path | None = getattr(getattr(recipe, "text", None), "tokenizer", None)
-    if taken is None or not tokenizer_files(run):
-        return taken
-    return run if checkpoint_store.checkpoints(run) or not tokenizer_files(taken) else taken
-
-
-def _artifacts(folder: Path, recipe: Recipe) -> list[Path]:
-    return [file for pattern in recipe.artifacts for file in sorted(folder.glob(pattern))]
 
 
 def load(path: str | Path, device: str = "auto", *, trainable: bool = False) -> Model:
@@ -261,7 +207,15 @@ def load(path: str | Path, device: str = "auto", *, trainable: bool = False) -> 
     place, run = resolve_device(device), run_folder(path)
     recipe = Run(run).recipe()
     saved, refused = _choose_checkpoint(run, Path(path))
-    model = recipe.load_model(run, saved, refused).to(place)
+    try:
+        with parameter_limit(saved.path):
+            model = recipe.load_model(run, saved, refused)
+    except (RegardError, OSError):
+        raise
+    except Exception as error:  # files that were verified, but do not belong together
+        why = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise ModelError(f"{saved.path}: the model cannot be built ({why}); -v shows where") from error
+    model = model.to(place)
     if trainable:
         model.make_trainable()
     return model
@@ -284,10 +238,9 @@ def open_source(path: Path) -> InitSource:
 
 def _choose_checkpoint(run: Path, path: Path) -> tuple[checkpoint.Checkpoint, tuple[str, ...]]:
     """The checkpoint at a path, or of a run its best or newest good one; and why others were refused."""
-    if run != path:
-        return checkpoint.read(path), ()
-    found = _best_or_newest(run)
+    found = _best_or_newest(run) if run == path else checkpoint.FoundCheckpoint(checkpoint.read(path), ())
     assert found.checkpoint is not None  # else a ModelError was raised
+    require_manifest(run)
     return found.checkpoint, found.refused
 
 

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from regard.errors import OutputError, RunLocked
-from regard.files import cannot_write
+from regard.files import cannot_write, create_folder
 
 FILE = ".lock"
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
@@ -232,7 +232,7 @@ def _acquire(run: Path) -> int:
     """Descriptor of the lock file, locked; RunLocked if another writer has it."""
     while True:
         try:
-            run.mkdir(parents=True, exist_ok=True)
+            create_folder(run)
             descriptor = _open(run, os.O_RDWR | os.O_CREAT)
         except FileNotFoundError:  # `runs rm` removed the directory in between
             continue

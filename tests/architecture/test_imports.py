@@ -12,6 +12,7 @@ LEVELS = [
         "renamed",
         "config",
         "files",
+        "manifest",
         "run_lock",
         "progress",
         "plurals",
@@ -29,7 +30,7 @@ LEVELS = [
     {"models", "decode", "metrics"},
     {"train", "look"},
     {"tasks"},
-    {"run", "model_card"},
+    {"run", "run_data", "run_summary", "model_card"},
     {"compare", "lessons"},
     {"demo", "studio", "cli", "__main__"},
 ]
@@ -83,12 +84,14 @@ def test_imports_go_down_only(path):
 
 
 BESIDE = {
-    "errors": {"config", "device", "files", "plugins", "rank_watch", "run_lock"},
+    "errors": {"config", "device", "files", "manifest", "plugins", "rank_watch", "run_lock"},
     "plugins": {"config"},
-    "files": {"run_lock"},
+    "files": {"config", "manifest", "run_lock"},
     "interrupts": {"rank_watch"},
     "rank_watch": {"distributed"},
     "renamed": {"config"},
+    "config": {"manifest"},
+    "run_data": {"run"},
     "sequence": {"trace"},
     "spaces": {"objective"},
     "loss": {"objective", "spaces"},

@@ -158,8 +158,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a huge manifest": (
         lambda p: os.truncate(p / "manifest.json", 1 << 30),
-        "{}/manifest.json: expected at most 16,777,216 bytes, found 1,073,741,824; this checkpoint is damaged, "
-        "use another",
+        "{}/manifest.json: cannot be read (it has 1,073,741,824 bytes, expected at most 16,777,216)",
     ),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ DEFAULT_LAST = 5
 """Checkpoints that are averaged without --last"""
 ATTEMPTS = 5
 """times that checkpoints are read when the trainer removes one of them meanwhile"""
+ENVIRONMENT = "environment.json"
 
 
 @click.command(short_help="Average a run's newest checkpoints.")
@@ -36,13 +36,15 @@ def average(run: Path, last: int | None, out: Path | None) -> None:
       regard average runs/demo --last 5
       regard average runs/demo --last 3 --out models/demo
     """
-    from regard.files import cannot_write
+    from regard.files import cannot_write, fsync_folder, read_bounded, write_bytes_atomically
+    from regard.manifest import MAX_KEPT, RECIPE, list_files, read_kept, require_manifest
     from regard.run import Run
     from regard.run_lock import RunLock
     from regard.tasks.init_weights import INIT_FILE
     from regard.train import checkpoint
 
-    recipe = Run(run).recipe()
+    Run(run).recipe()
+    listed = require_manifest(run)
     out = out or run.with_name(f"{run.resolve().name}-average")
     if out.exists():
         raise OutputError(f"{out} exists already; name another with --out")
@@ -55,10 +57,13 @@ def average(run: Path, last: int | None, out: Path | None) -> None:
         raise cannot_write(out, 0, error) from error
     with RunLock(out):
         try:
-            kept = [file for pattern in recipe.artifacts for file in run.glob(pattern)]
-            for file in (run / "recipe.toml", run / "environment.json", run / INIT_FILE, *kept):
-                if file.exists():
-                    shutil.copy2(file, out / file.name)
+            for name in (RECIPE, *listed.artifacts):
+                write_bytes_atomically(out / name, read_kept(run / name))
+            for name in (ENVIRONMENT, INIT_FILE):
+                if (run / name).is_file():
+                    write_bytes_atomically(out / name, read_bounded(run / name, MAX_KEPT))
+            list_files(out, [out / name for name in listed.artifacts])
+            fsync_folder(out.parent)
         except OSError as error:
             raise cannot_write(out, sum(w.nbytes for w in weights.values()), error) from error
         state = {"averaged": steps, "step": steps[-1], "steps": steps[-1]}

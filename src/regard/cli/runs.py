@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import json
+import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+import tomli_w
 
 from regard.cli.console import Console, format_duration
 from regard.cli.options import PATH, OrderedGroup, json_option, print_json
 from regard.cli.score_format import DERIVED, format_metric, format_metrics, metric_names, metric_title
 from regard.cli.streams import stdin_is_terminal
 from regard.errors import ConfigError, InputError, ModelError
+
+if TYPE_CHECKING:
+    from regard.run_summary import RunSummary
 
 
 @click.group(cls=OrderedGroup)
@@ -40,51 +44,51 @@ def list_runs(folder: Path, as_json: bool) -> None:
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder; runs are in the folder given with --out")
-    found = [summarize_run(path) for path in sorted(folder.iterdir()) if (path / "recipe.toml").is_file()]
-    found.sort(key=lambda row: row["changed"])
+    from regard.run_summary import has_recipe, summarize_run
+
+    found = sorted((summarize_run(path) for path in folder.iterdir() if has_recipe(path)), key=lambda run: run.changed)
     if as_json:
-        print_json(found)
+        print_json([run_row(run) for run in found])
         return
     if not found:
         Console.of_verb().print(f"there is no run in {folder}")
         return
-    width = max(len(row["run"]) for row in found)
-    names = [name for name in metric_names(row["best"] for row in found) if name not in DERIVED]
+    rows = [run_row(run) for run in found]
+    width = max(len(row["run"]) for row in rows)
+    names = [name for name in metric_names(row["best"] for row in rows) if name not in DERIVED]
     titles = "".join(f" {metric_title(name):>7}" for name in names)
     click.echo(f"{'run':<{width}}  {'model':<12} {'step':>8}{titles}  changed")
-    for row in found:
+    for row in rows:
+        if row["unreadable"]:
+            click.echo(f"{row['run']:<{width}}  unreadable: {' '.join(row['unreadable'].split())}")
+            continue
         scores = "".join(f" {format_metric(name, row['best']):>{max(7, len(metric_title(name)))}}" for name in names)
         step = f"{row['step']:,}" if row["step"] is not None else "-"
         ago = f"{format_duration(time.time() - row['changed'])} ago"
         click.echo(f"{row['run']:<{width}}  {row['model']:<12} {step:>8}{scores}  {ago}")
 
 
-def summarize_run(path: Path) -> dict[str, Any]:
-    """Model, step and best metrics of a run, without reading its weights."""
-    from regard import config
+def run_row(run: RunSummary) -> dict[str, Any]:
+    """The row of a run in lists; `unreadable` says why there is nothing else in it."""
+    from regard.run_summary import display_path
 
-    table, state = config.read(path / "recipe.toml"), read_state(path)
-    model = table.get("model", {}).get("kind", "?")
-    changed = (path / "last").stat().st_mtime if (path / "last").exists() else path.stat().st_mtime
-    row = {"run": str(path), "model": model, "step": state.get("step"), "steps": state.get("steps")}
-    return row | {"best": state.get("best", {}), "changed": changed}
+    row = {"run": display_path(run.path), "model": run.kind("model") or "?", "step": run.step, "steps": run.steps}
+    return row | {"best": dict(run.best), "changed": run.changed, "unreadable": run.unreadable}
 
 
-def read_state(path: Path) -> dict[str, Any]:
-    """The training state of the newest checkpoint; empty if there is none."""
-    from regard.train.checkpoint_store import resolve_link
+def read_run(path: Path) -> RunSummary:
+    """The summary of a run that a command names; else a ModelError."""
+    from regard.run_summary import summarize_run
 
-    try:
-        last = resolve_link(path, "last")
-        content = json.loads((last / "state.json").read_bytes())["state"] if last else {}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-    return content if isinstance(content, dict) else {}
+    found = summarize_run(check_run(path))
+    if found.unreadable:
+        raise ModelError(found.unreadable)
+    return found
 
 
 def check_run(path: Path) -> Path:
     """The path, if it is a run; else a ModelError."""
-    if not (path / "recipe.toml").is_file():
+    if not os.path.lexists(path / "recipe.toml"):
         why = "it has no recipe.toml" if path.is_dir() else "there is no such directory"
         raise ModelError(f"{path} is not a run: {why}")
     return path
@@ -102,44 +106,48 @@ def show(run: Path, as_json: bool) -> None:
       regard runs show runs/demo --json
     """
     from regard.config import plain
+    from regard.run_summary import json_safe
     from regard.tasks.init_weights import InitReport
 
-    check_run(run)
-    made_with = run / "environment.json"
-    environment = json.loads(made_with.read_text(encoding="utf-8")) if made_with.exists() else {}
-    environment |= {
-        name: value for name, value in read_state(run).items() if name in ("device", "threads", "processes")
-    }
-    init = InitReport.load(run)
-    found = summarize_run(run) | {"validations": read_validations(run), "environment": environment}
-    found |= {} if init is None else {"init": plain(init)}
-    recipe = (run / "recipe.toml").read_text(encoding="utf-8")
+    summary, init = read_run(run), InitReport.load(run)
+    environment = read_environment(run) | dict(summary.made_with)
+    row = run_row(summary) | {"validations": read_validations(run), "environment": environment}
+    row |= {} if init is None else {"init": plain(init)}
     if as_json:
-        import tomllib
-
-        print_json(found | {"recipe": tomllib.loads(recipe)})
+        print_json(json_safe(row | {"recipe": summary.recipe}))
         return
-    step = f"{found['step']:,} of {found['steps']:,} steps" if found["steps"] else "no checkpoint yet"
-    click.echo(f"{run}: {found['model']}, {step}")
-    for row in found["validations"]:
-        best = "  best" if row["best"] else ""
-        metrics = {name: value for name, value in row.items() if name not in ("event", "step", "best")}
-        scores = "".join(f"  {metric_title(name)} {format_metric(name, row)}" for name in metric_names([metrics]))
-        click.echo(f"  step {row['step']:>7,}{scores}{best}")
+    step = f"{row['step']:,} of {row['steps']:,} steps" if row["step"] and row["steps"] else "no checkpoint yet"
+    click.echo(f"{row['run']}: {row['model']}, {step}")
+    for found in row["validations"]:
+        best = "  best" if found.get("best") else ""
+        names = metric_names([{name: value for name, value in found.items() if name not in ("event", "best")}])
+        scores = "".join(f"  {metric_title(name)} {format_metric(name, found)}" for name in names)
+        click.echo(f"  step {found['step']:>7,}{scores}{best}")
     for line in init.lines() if init else ():
         click.echo(line)
-    click.echo("made with " + ", ".join(f"{name} {value}" for name, value in found["environment"].items()))
-    click.echo(f"\n{recipe}", nl=False)
+    click.echo("made with " + ", ".join(f"{name} {value}" for name, value in row["environment"].items()))
+    click.echo(f"\n{tomli_w.dumps(summary.recipe)}", nl=False)
 
 
 def read_validations(run: Path) -> list[dict[str, Any]]:
-    """The validation rows of metrics.jsonl."""
-    from regard.files import read_complete_lines
+    """The validation rows of metrics.jsonl: step, metrics that are finite numbers, and whether it was the best."""
+    from regard.files import read_json_rows
+    from regard.run_summary import finite_numbers
 
-    if not (run / "metrics.jsonl").exists():
-        return []
-    rows = (json.loads(line) for line in read_complete_lines(run / "metrics.jsonl"))
-    return [row for row in rows if row.get("event") == "validated"]
+    rows = [row for row in read_json_rows(run / "metrics.jsonl") if row.get("event") == "validated"]
+    kept = [{"event": "validated", **finite_numbers(row), "best": row.get("best") is True} for row in rows]
+    return [row for row in kept if isinstance(row.get("step"), int)]
+
+
+def read_environment(run: Path) -> dict[str, str]:
+    """The versions that a run was started with; empty if they cannot be read."""
+    from regard.files import parse_json, read_bounded
+
+    try:
+        found = parse_json(read_bounded(run / "environment.json", 1 << 20))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 @runs.command()
@@ -156,9 +164,9 @@ def diff(first: Path, second: Path, as_json: bool) -> None:
     """
     from regard import config
 
-    tables = [config.read(check_run(path) / "recipe.toml") for path in (first, second)]
-    changed = config.differences(*tables)
-    bests = [summarize_run(path)["best"] for path in (first, second)]
+    found = [read_run(path) for path in (first, second)]
+    changed = config.differences(*(run.recipe for run in found))
+    bests = [dict(run.best) for run in found]
     if as_json:
         print_json({"settings": changed, "best": {str(first): bests[0], str(second): bests[1]}})
         return

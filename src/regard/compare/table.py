@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -14,8 +15,9 @@ from regard.compare.by_length import bleu_by_length
 from regard.compare.match_parameters import count_parameters
 from regard.compare.train import recipe_digest
 from regard.errors import ModelError, OutputError, RunLocked
-from regard.files import cannot_write, read_complete_lines, write_text_atomically
+from regard.files import cannot_write, read_bounded, read_json_rows, write_bytes_atomically, write_text_atomically
 from regard.look.chart import LineChart
+from regard.manifest import MAX_KEPT, parse_manifest, read_kept, render_manifest
 from regard.metrics import PairedComparison, Score, UnitSums
 from regard.models.base import parameters
 from regard.progress import Progress, no_progress
@@ -180,14 +182,9 @@ def cached_evaluation(path: Path, model: Model, progress: Progress) -> Evaluatio
     """Evaluation of a model on its test data, read from evaluation.json unless the model has changed since."""
     run = run_folder(path)
     identity = {"step": model.step, "recipe": recipe_digest(model.recipe)}
-    if (run / EVALUATION).exists():
-        stored = json.loads((run / EVALUATION).read_text(encoding="utf-8"))
-        complete = "per_unit" in stored or isinstance(model, TranslationModel)  # other tests need the units
-        if stored["identity"] == identity and complete:
-            scores = [Score(**row) for row in stored["scores"]]
-            examples = [ScoredExample(*row) for row in stored["examples"]]
-            unit, sums = stored.get("unit", "sentences"), [tuple(pair) for pair in stored.get("per_unit", ())]
-            return Evaluation(stored["data"], scores, examples, stored["seconds"], unit=unit, per_unit=sums)
+    stored = _stored_evaluation(run, identity)
+    if stored is not None:
+        return stored
     if isinstance(model, TranslationModel):  # the first batch also pays for lazy loading and allocation
         model.translate(model.eval_pairs(EvalRequest())[1][:WARMUP])
     found = model.evaluate(EvalRequest(), progress)
@@ -201,8 +198,22 @@ def cached_evaluation(path: Path, model: Model, progress: Progress) -> Evaluatio
         "per_unit": [[total, count] for total, count in found.per_unit],
     }
     with suppress(RunLocked, OutputError), RunLock(run):  # only used: it may be in training, or read-only
-        write_text_atomically(run / EVALUATION, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+        write_bytes_atomically(run / EVALUATION, render_manifest(content))
     return found
+
+
+def _stored_evaluation(run: Path, identity: Mapping[str, Any]) -> Evaluation | None:
+    """The evaluation that was stored for this model; None if there is none, or if its bytes have changed."""
+    try:
+        stored = parse_manifest(read_bounded(run / EVALUATION, MAX_KEPT))
+        if stored["identity"] != identity:
+            return None
+        scores = [Score(**row) for row in stored["scores"]]
+        examples = [ScoredExample(*row) for row in stored["examples"]]
+        sums = [tuple(pair) for pair in stored["per_unit"]]
+        return Evaluation(stored["data"], scores, examples, stored["seconds"], unit=stored["unit"], per_unit=sums)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def check_comparable(models: Mapping[str, tuple[Path, Model]]) -> None:
@@ -240,14 +251,17 @@ def check_same_data(found: Mapping[str, Evaluation]) -> None:
 
 def training_speed(run: Path, step: int) -> tuple[float | None, float | None]:
     """Training seconds of `step` steps and predictions per second, from the steps in metrics.jsonl."""
-    path = run / "metrics.jsonl"
-    rows = [json.loads(line) for line in read_complete_lines(path)] if path.exists() else []
-    steps = [row for row in rows if row["event"] == "stepped"]
+    steps = [row for row in read_json_rows(run / "metrics.jsonl") if row.get("event") == "stepped" and _is_timed(row)]
     steps = [row for row in steps if row["step"] > 10] or steps  # without warmup
     seconds = sum(row["seconds"] for row in steps)
     if not seconds:
         return None, None
     return seconds / len(steps) * step, sum(row["tokens"] for row in steps) / seconds
+
+
+def _is_timed(row: Mapping[str, Any]) -> bool:
+    numbers = [row.get(name) for name in ("step", "seconds", "tokens")]
+    return all(isinstance(number, (int, float)) and 0 <= number < math.inf for number in numbers)
 
 
 def _failed_row(name: str, path: Path, why: str) -> ComparisonRow:
@@ -340,6 +354,6 @@ def _format_number(value: float | None) -> str:
     return f"{value:,.{0 if value >= 10 else 1 if value >= 1 else 2}f}"
 
 
-def _read_artifacts(run: Path, model: Model) -> dict[str, str]:
+def _read_artifacts(run: Path, model: Model) -> dict[str, bytes]:
     files = [file for pattern in model.recipe.artifacts for file in run.glob(pattern)]
-    return {file.name: file.read_text(encoding="utf-8") for file in files}
+    return {file.name: read_kept(file) for file in files}

@@ -12,7 +12,8 @@ import tomli_w
 from regard import config
 from regard.compare.recipe import PREPARED, Comparison, FamilyMember
 from regard.errors import ConfigError, Diverged
-from regard.files import write_text_atomically
+from regard.files import parse_json, read_bounded, write_text_atomically
+from regard.manifest import MAX_KEPT
 from regard.progress import Progress, no_progress
 from regard.run import Run
 from regard.run_lock import RunLock
@@ -96,9 +97,11 @@ def train_quietly(recipe: Recipe, path: Path) -> None:
 
 def read_outcome(run: Path, recipe: Recipe) -> str | None:
     """Outcome of training by this recipe: "" if it succeeded, else why it diverged; None: it has not ended yet."""
-    path = run / OUTCOME
-    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return found["diverged"] if found.get("recipe") == recipe_digest(recipe) else None
+    try:
+        found = parse_json(read_bounded(run / OUTCOME, MAX_KEPT))
+        return str(found["diverged"]) if found["recipe"] == recipe_digest(recipe) else None
+    except (OSError, ValueError, KeyError, TypeError):  # missing or damaged: train, which ends at once if it was done
+        return None
 
 
 def recipe_digest(recipe: Recipe) -> str:

@@ -23,7 +23,8 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from regard.errors import DataError, InputError, OutputError
-from regard.files import fsync_folder, write_file
+from regard.files import fsync_folder, open_regular, parse_json, read_bounded, write_file
+from regard.manifest import MAX_MANIFEST
 
 FORMAT = 2
 """Format of the files; data of another format is prepared again. 2: columns have kinds."""
@@ -262,12 +263,12 @@ def _manifest_sha256(manifest: Mapping[str, Any]) -> str:
 def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest = parse_json(read_bounded(path, MAX_MANIFEST))
         if manifest.pop("sha256") != _manifest_sha256(manifest):
             raise ValueError
     except FileNotFoundError:
         raise InputError(f"{folder} holds no prepared data: there is no {MANIFEST}; prepare the data first") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{path} is damaged; prepare the data again") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
@@ -278,7 +279,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 def _map_file(path: Path, dtype: np.dtype, expected: Mapping[str, Any]) -> np.ndarray:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size != expected["bytes"]:
                 raise DataError(f"{path} has {size} bytes, expected {expected['bytes']}; prepare the data again")

@@ -14,6 +14,7 @@ import numpy as np
 from regard.data.lines import LONGEST, read_lines
 from regard.errors import ConfigError, DataError
 
+MAX_NUMBER = float(np.finfo(np.float32).max)
 Row = tuple[int, list[str]]
 """The number of a line, and its cells."""
 
@@ -96,7 +97,9 @@ def parse_number(cell: str, column: str, where: str) -> float:
     """The number in a cell."""
     if not is_number(cell):
         raise DataError(f'{where}: "{cell.strip()[:40]}" in column {column} is not a number')
-    return float(cell)
+    if abs(number := float(cell)) > MAX_NUMBER:
+        raise DataError(f'{where}: "{cell.strip()[:40]}" in column {column} is too large; models read float32 numbers')
+    return number
 
 
 def check_width(cells: Sequence[str], names: Sequence[str], where: str) -> None:

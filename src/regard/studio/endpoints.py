@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from typing import Any
 
 from starlette.responses import FileResponse, JSONResponse, Response
 
+from regard.run_summary import json_safe
 from regard.studio import exports, interventions
 from regard.studio.errors import ApiError
 from regard.studio.request import ApiRequest
@@ -25,7 +25,7 @@ def list_models(studio: Studio, request: ApiRequest) -> Response:
 def show_model(studio: Studio, request: ApiRequest) -> Response:
     """One model with its recipe."""
     entry = studio.model_store.entry(request.path["model"])
-    return JSONResponse(entry.to_dict() | {"recipe": json.loads(json.dumps(entry.recipe, default=str))})
+    return JSONResponse(entry.to_dict() | {"recipe": json_safe(entry.recipe)})
 
 
 def tokenize(studio: Studio, request: ApiRequest) -> Response:

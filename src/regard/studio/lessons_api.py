@@ -132,7 +132,7 @@ def resolve_runs(studio: Studio, changes: Mapping[str, Any]) -> dict[str, Any]:
     resolved = dict(changes)
     for name in set(RUN_INPUTS) & set(changes):
         ids = changes[name] if isinstance(changes[name], list) else [changes[name]]
-        if not all(isinstance(model_id, str) for model_id in ids):
+        if not ids or not all(isinstance(model_id, str) for model_id in ids):
             raise ApiError(422, "bad-request", f"{name}: expected the id of a model", "choose one of the list")
         paths = [str(studio.model_store.entry(model_id).path) for model_id in ids]
         resolved[name] = paths if name == "models" else paths[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -12,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import regard
-from regard import config
 from regard.errors import RegardError
+from regard.run_summary import RunSummary, display_path, has_recipe, summarize_run
 from regard.studio.errors import ApiError
 from regard.text import Tokenizer
 from regard.text.tokenizer import Encoded
@@ -31,42 +30,42 @@ class ModelEntry:
 
     id: str
     name: str
-    path: Path
-    recipe: dict[str, Any]
+    summary: RunSummary
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return self.summary.path
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The tables of its recipe."""
+        return self.summary.recipe
 
     @property
     def usable(self) -> bool:
-        """Whether it has a checkpoint."""
-        return any((self.path / link).exists() for link in ("best", "last"))
+        """Whether it can be read and has a checkpoint."""
+        return not self.summary.unreadable and any((self.path / link).exists() for link in ("best", "last"))
 
     @property
     def task(self) -> str | None:
         """The kind of its task."""
         task = self.recipe.get("task")
-        return task.get("kind", "translate") if isinstance(task, dict) else None
+        return (self.summary.kind("task") or "translate") if isinstance(task, dict) else None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        kinds = {name: self.recipe.get(name, {}) for name in ("model", "task", "data")}
-        state = self._state()
         return {
             "id": self.id,
             "name": self.name,
-            **{name: table.get("kind") if isinstance(table, dict) else None for name, table in kinds.items()},
+            **{name: self.summary.kind(name) for name in ("model", "task", "data")},
             "usable": self.usable,
             "words": any((self.path / name).is_file() for name in VOCABULARIES),
-            "step": state.get("step"),
-            "best": state.get("best", {}),
-            "changed": _modified_at(self.path) or None,
+            "step": self.summary.step,
+            "best": dict(self.summary.best),
+            "changed": self.summary.changed or None,
+            "unreadable": self.summary.unreadable,
         }
-
-    def _state(self) -> dict[str, Any]:
-        """State of the newest checkpoint; empty if it cannot be read."""
-        try:
-            state = json.loads((self.path / "last" / "state.json").read_bytes())["state"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return {}
-        return state if isinstance(state, dict) else {}
 
 
 class ModelStore:
@@ -79,7 +78,7 @@ class ModelStore:
 
     def entries(self) -> list[ModelEntry]:
         """The current models, the most recently modified first, and the example last."""
-        paths = [path for path in self._runs() if (path / "recipe.toml").is_file()][:MAX_LISTED]
+        paths = [path for path in self._runs() if has_recipe(path)][:MAX_LISTED]
         paths.sort(key=_modified_at, reverse=True)
         found = [self._entry(path, self._name(path)) for path in paths]
         example = self.example()
@@ -124,23 +123,19 @@ class ModelStore:
         return next((entry.path / name for name in names if (entry.path / name).is_file()), None)
 
     def _runs(self) -> list[Path]:
-        if (self.root / "recipe.toml").is_file():
+        if has_recipe(self.root):
             return [self.root]
         if not self.root.is_dir():
             return []
-        top = [path for path in sorted(self.root.iterdir()) if path.is_dir() and not path.name.startswith(".")]
-        return [*top, *(nested for path in top if not (path / "recipe.toml").exists() for nested in _folders(path))]
+        top = [path for path in _folders(self.root) if not path.name.startswith(".")]
+        return [*top, *(nested for path in top if not has_recipe(path) for nested in _folders(path))]
 
     def _name(self, path: Path) -> str:
         return path.name if path == self.root else path.relative_to(self.root).as_posix()
 
     def _entry(self, path: Path, name: str) -> ModelEntry:
         model_id = hashlib.sha256(str(path.absolute()).encode(errors="surrogateescape")).hexdigest()[:12]
-        try:
-            recipe = config.read(path / "recipe.toml")
-        except RegardError:
-            recipe = {}
-        return ModelEntry(model_id, name.encode(errors="replace").decode(), path, recipe)
+        return ModelEntry(model_id, display_path(name), summarize_run(path))
 
 
 def _modified_at(path: Path) -> float:

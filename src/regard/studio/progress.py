@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
 from typing import Any
+
+from regard.files import open_regular, parse_json
+from regard.run_summary import json_safe
 
 MAX_BYTES = 2 << 20
 """bytes of metrics.jsonl per response; the client requests the rest"""
@@ -22,7 +24,7 @@ def read_metrics(run: Path, version: str, since: int) -> dict[str, Any]:
     A resumed training may have rewritten the file: its version differs then, and all rows are sent again ("reset").
     """
     try:
-        with (run / "metrics.jsonl").open("rb") as file:
+        with open_regular(run / "metrics.jsonl") as file:
             stat = os.fstat(file.fileno())
             new_version = f"{stat.st_ino:x}"
             reset = new_version != version or since > stat.st_size
@@ -41,7 +43,9 @@ def read_metrics(run: Path, version: str, since: int) -> dict[str, Any]:
 def read_samples(run: Path) -> list[dict[str, Any]]:
     """Sample outputs of the latest validations."""
     try:
-        lines = (run / "samples.jsonl").read_bytes().splitlines()[-MAX_SAMPLES:]
+        with open_regular(run / "samples.jsonl") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_BYTES))
+            lines = file.read(MAX_BYTES).splitlines()[-MAX_SAMPLES:]
     except OSError:
         return []
     return [row for line in lines if (row := _parse_row(line)) is not None]
@@ -58,9 +62,9 @@ def idle_seconds(run: Path) -> float | None:
 def has_ended(run: Path) -> bool:
     """Whether the last row of metrics.jsonl is the end of the training."""
     try:
-        with (run / "metrics.jsonl").open("rb") as file:
+        with open_regular(run / "metrics.jsonl") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
-            lines = file.read().splitlines()
+            lines = file.read(TAIL_BYTES).splitlines()
     except OSError:
         return False
     row = _parse_row(lines[-1]) if lines else None
@@ -68,9 +72,9 @@ def has_ended(run: Path) -> bool:
 
 
 def _parse_row(line: bytes) -> dict[str, Any] | None:
-    """A row; NaN, which is not JSON, becomes None, and a line damaged by a crash is skipped."""
+    """A row; NaN and infinity, which are not JSON, become None, and a line damaged by a crash is skipped."""
     try:
-        row = json.loads(line, parse_constant=lambda name: None)
-    except (ValueError, RecursionError):
+        row = json_safe(parse_json(line))
+    except ValueError:
         return None
     return row if isinstance(row, dict) else None

@@ -8,6 +8,7 @@ from pathlib import Path
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from regard.errors import RegardError
+from regard.files import open_regular
 from regard.look import Recording
 from regard.studio import events_api, progress
 from regard.studio.endpoints import tensor_response
@@ -71,7 +72,8 @@ def load_probe(studio: Studio, request: ApiRequest) -> Recording:
         raise ApiError(404, "unknown-step", "there is no probe at this step", "choose another step")
     file = probe.probe_path(run, step)
     try:
-        return _load(file, file.stat().st_mtime_ns)
+        with open_regular(file):  # a FIFO would never be read
+            return _load(file, file.stat().st_mtime_ns)
     except (RegardError, OSError) as error:
         raise ApiError(410, "damaged-probe", f"the probe cannot be read: {error}", "choose another step") from None
 

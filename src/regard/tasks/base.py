@@ -22,7 +22,6 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,8 +34,10 @@ from torch import Tensor, nn
 
 from regard import config
 from regard.distributed import ProcessGroup
-from regard.errors import ConfigError, at_line
+from regard.errors import ConfigError, DataError, at_line
+from regard.files import parse_json, read_bounded
 from regard.look import Recording, Saliency, TeacherForcedPass
+from regard.manifest import MAX_KEPT
 from regard.metrics import Score, UnitSums
 from regard.models import ModelConfig
 from regard.models.base import parameters
@@ -203,13 +204,14 @@ class Recipe(InitFields, ABC):
         names = tasks.task_names() if inspect.isabstract(cls) else [cls.kind()]
         task = table.get("task", {})
         name = task.get("kind", names[0]) if isinstance(task, dict) else None
-        if name not in names:
+        if not isinstance(name, str) or name not in names:
             raise ConfigError(f"task.kind: {config.choice_error(name, names)}")
         found: type[Self] = tasks.recipe_class(name) if inspect.isabstract(cls) else cls
         return found
 
     def check(self) -> None:
         """Checks that all tasks share; a task's __post_init__ makes its own checks first, then calls this."""
+        config.check_numbers(self.model, "model")
         if self.train.best_metric not in self.metrics:
             close = difflib.get_close_matches(self.train.best_metric, self.metrics, n=1)
             guess = f"; did you mean {close[0]}?" if close else ""
@@ -357,8 +359,12 @@ def check_max_positions(model: ModelConfig, tokens: int) -> None:
 
 def read_counts(run: Path) -> dict[str, dict[str, int]]:
     """The counts of each split that preparation wrote."""
-    found: dict[str, dict[str, int]] = json.loads((run / "data" / "counts.json").read_text(encoding="utf-8"))
-    return found
+    path = run / "data" / "counts.json"
+    try:
+        found = parse_json(read_bounded(path, MAX_KEPT))
+        return {split: {name: int(count) for name, count in counts.items()} for split, counts in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        raise DataError(f"{path} cannot be read: expected the counts of each split; prepare the data again") from None
 
 
 def length_batches(lengths: Sequence[int], budget: int, max_rows: int | None = None) -> Iterator[list[int]]:

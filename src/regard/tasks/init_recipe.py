@@ -9,6 +9,7 @@ from typing import Literal
 from regard import config
 from regard.errors import InputError, ModelError
 from regard.files import file_sha256
+from regard.manifest import read_recipe_table
 from regard.text import Tokenizer
 from regard.train.checkpoint_store import run_folder
 
@@ -51,7 +52,7 @@ def _source_sections(init: str) -> config.Table:
     if not file.is_file():
         why = "it has no recipe.toml" if run.is_dir() else "there is no such directory"
         raise ModelError(f"model.init: {init} is not a run: {why}")
-    source = config.read(file)
+    source = read_recipe_table(run)
     sections = {"model": {key: value for key, value in _section(source, "model", init).items() if key != "init"}}
     if tokenizer_files(run):
         text = {key: value for key, value in _section(source, "text", init).items() if key != "dropout"}
@@ -70,7 +71,7 @@ def _started_sections(init: str, started: Path | None) -> config.Table | None:
     """[model] and [text] of a run that was started from the same model before, else None."""
     if started is None or not (started / "recipe.toml").is_file():
         return None
-    own = config.read(started / "recipe.toml")
+    own = read_recipe_table(started)
     model = own.get("model")
     if not isinstance(model, dict) or model.get("init") != Path(init).as_posix():
         return None

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from regard.config import parse, plain
 from regard.errors import ConfigError, ModelError
-from regard.files import write_text_atomically
+from regard.files import parse_json, read_bounded, write_text_atomically
 from regard.tasks.base import Recipe
 from regard.text.token_rows import RowCounts, TokenStrings, map_rows
 from regard.train.checkpoint import Checkpoint
@@ -74,10 +74,8 @@ class InitReport:
     @classmethod
     def load(cls, run: Path) -> InitReport | None:
         """Read init.json of a run; None if it was not started from a model, or the file is not what `save` wrote."""
-        path = run / INIT_FILE
         try:
-            content = path.read_text(encoding="utf-8") if path.is_file() and path.stat().st_size < MAX_SIZE else ""
-            return parse(cls, json.loads(content))
+            return parse(cls, parse_json(read_bounded(run / INIT_FILE, MAX_SIZE)))
         except (OSError, ValueError, RecursionError, ConfigError):
             return None
 

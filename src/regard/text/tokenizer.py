@@ -19,6 +19,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 
 from regard.errors import ConfigError, DataError, InputError, ModelError
 from regard.files import write_text_atomically
+from regard.manifest import read_kept
 from regard.text.unigram import learn_pieces
 
 TokenizerKind = Literal["char", "word", "bpe", "byte-bpe", "unigram"]
@@ -26,6 +27,8 @@ SPECIAL = ("<PAD>", "<UNK>", "<SOS>", "<EOS>")
 BYTES = 256
 PAD, UNK, SOS, EOS, MASK = ("<PAD>", "[PAD]"), ("<UNK>", "[UNK]"), ("<SOS>", "[CLS]"), ("<EOS>", "[SEP]"), ("[MASK]",)
 """names of the special tokens: in vocabularies made here, in those of BERT"""
+MAX_SIZE = 64 << 20
+"""bytes of the largest tokenizer.json; the library takes seconds to parse a larger one"""
 TRAIN_CHARACTERS = 30_000_000
 """characters that a tokenizer is trained on: more would take memory and change little"""
 
@@ -139,7 +142,10 @@ class Tokenizer:
             raise ModelError(f"{path}: {error}") from None
 
     def save(self, path: Path | str) -> None:
-        """Write a tokenizer.json, atomically."""
+        """Write a tokenizer.json, atomically; one that `load` would refuse is not written."""
+        if (size := len(self._json.encode())) > MAX_SIZE:
+            limit = f"at most {MAX_SIZE:,} are read; lower text.vocab_size"
+            raise DataError(f"{path}: the tokenizer would have {size:,} bytes, {limit}")
         write_text_atomically(Path(path), self._json)
 
     def encode(self, text: str) -> Encoded:
@@ -217,7 +223,7 @@ class Tokenizer:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_kept(path, MAX_SIZE).decode()
     except OSError as error:
         raise InputError(f"{path}: the tokenizer cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

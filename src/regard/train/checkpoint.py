@@ -20,12 +20,15 @@ from torch import Tensor
 
 import regard
 from regard.errors import ConfigError, ModelError
-from regard.files import cannot_write, write_file
+from regard.files import cannot_write, parse_json, read_bounded, write_file
+from regard.manifest import OtherVersion
 from regard.train import checkpoint_store, manifest
 from regard.train.manifest import Manifest
 from regard.train.weights import average_weights, read_tensors, tied_names, write_tensors
 
 STATE = "state.json"
+MAX_STATE = 16 << 20
+"""bytes of the largest training state; it is a few hundred"""
 GROUP = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -138,11 +141,11 @@ def read(path: Path) -> Checkpoint:
         raise ModelError(f"{path / manifest.NAME}: does not list {STATE}; this is not a checkpoint of regard")
     manifest.verify(path, listed)
     try:
-        content = json.loads((path / STATE).read_bytes())
+        content = parse_json(read_bounded(path / STATE, MAX_STATE))
         return Checkpoint(path, content["state"], content["regard"], listed)
     except OSError as error:
         raise manifest.read_error(path / STATE, error) from error
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         expected = "expected an object with 'regard' and 'state'"
         raise ModelError(f"{path / STATE}: {expected}, found something else") from None
 
@@ -170,7 +173,7 @@ def _newest(run: Path) -> tuple[FoundCheckpoint, bool]:
                 errors.append(error)
             else:
                 vanished = True  # pruned by the writer during the read: there is a newer one now
-    if errors and all(isinstance(error, manifest.OtherVersion) for error in errors):
+    if errors and all(isinstance(error, OtherVersion) for error in errors):
         raise errors[0]
     return FoundCheckpoint(None, tuple(map(str, errors))), vanished
 

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Literal
 
 from regard.errors import ModelError
-from regard.files import TEMPORARY, fsync_folder, temporary_name, write_file
+from regard.files import TEMPORARY, create_folder, fsync_folder, open_regular, read_bounded, temporary_name, write_file
+from regard.manifest import MAX_MANIFEST
 from regard.train.manifest import NAME, read_manifest, verify, verify_sizes
 
 Link = Literal["last", "best"]
@@ -68,9 +69,13 @@ def resolve_link(run: Path, link: Link) -> Path | None:
     """Folder that `last` or `best` names: through a link, a directory that was copied there, or a text file."""
     path = run / link
     if path.is_symlink():
-        path = run / path.readlink()
+        target = path.readlink()
+        path = run / target
+        if path.is_dir() and not any(path.resolve().is_relative_to((run / own).resolve()) for own in ("", FOLDER)):
+            raise ModelError(f"{run / link} leads out of the run, to {target}; remove the link, or copy what it names")
     elif path.is_file():  # some tools store a link as a file that holds its target
-        parent, _, name = path.read_bytes()[:100].decode(errors="replace").strip().partition("/")
+        with open_regular(path) as file:
+            parent, _, name = file.read(100).decode(errors="replace").strip().partition("/")
         if parent != FOLDER or not CHECKPOINT_NAME.fullmatch(name):
             return None
         path = run / FOLDER / name
@@ -98,10 +103,7 @@ def search_order(run: Path) -> list[Path]:
 def commit(run: Path, step: int, write: Callable[[Path], None]) -> Path:
     """Let `write` fill a temporary directory, then rename it to a checkpoint of the run: all or nothing."""
     parent = run / FOLDER
-    if not parent.is_dir():
-        parent.mkdir(parents=True)
-        fsync_folder(run)
-        fsync_folder(run.parent)
+    create_folder(parent)
     remove_stale(run)
     with _temporary_folder(parent, f"{step:08}") as temporary:
         write(temporary)
@@ -140,7 +142,7 @@ def _temporary_folder(parent: Path, name: str) -> Iterator[Path]:
 
 def _is_identical(old: Path, new: Path) -> bool:
     try:
-        if (old / NAME).read_bytes() != (new / NAME).read_bytes():
+        if read_bounded(old / NAME, MAX_MANIFEST) != read_bounded(new / NAME, MAX_MANIFEST):
             return False
         verify(old, read_manifest(old))
     except (OSError, ModelError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, get_args
 
-from regard.files import write_text_atomically
+from regard.files import open_regular, write_text_atomically
 
 FILE = "control"
 Command = Literal["save", "stop"]
@@ -48,8 +48,8 @@ def send_command(run: Path, command: Command) -> None:
 def pending_command(run: Path) -> Command | None:
     """The command that the trainer has not read yet."""
     try:
-        with (run / FILE).open(encoding="utf-8", errors="replace") as file:
-            word = file.read(8).strip()
+        with open_regular(run / FILE) as file:
+            word = file.read(8).decode(errors="replace").strip()
     except OSError:
         return None
     return next((command for command in COMMANDS if command == word), None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import ConfigError
-from regard.files import append_line, cannot_write, write_text_atomically
+from regard.files import MAX_LINE, append_line, cannot_write, open_regular, parse_json, write_bytes_atomically
 
 
 @dataclass(frozen=True)
@@ -130,21 +130,22 @@ class MetricsFile:
 def drop_after(path: Path, step: int) -> None:
     """Drop the lines of later steps and an incomplete last line; the file is replaced atomically."""
     try:
-        data = path.read_bytes()
+        with open_regular(path) as file:
+            data = file.read()
     except FileNotFoundError:
         return
     except OSError as error:
         raise cannot_write(path, 0, error) from error
     lines = b"".join(line for line in data.splitlines(keepends=True) if _is_up_to(line, step))
     if lines != data:
-        write_text_atomically(path, lines.decode())
+        write_bytes_atomically(path, lines)
 
 
 def _is_up_to(line: bytes, step: int) -> bool:
     """Whether a line is complete JSON of this step or an earlier one; a power cut may leave anything."""
     try:
-        row = json.loads(line) if line.endswith(b"\n") else None
-    except (ValueError, RecursionError):
+        row = parse_json(line) if line.endswith(b"\n") and len(line) <= MAX_LINE else None
+    except ValueError:
         return False
     return isinstance(row, dict) and isinstance(row.get("step"), int) and row["step"] <= step
 

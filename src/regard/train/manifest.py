@@ -7,7 +7,6 @@ detected, even a space in the manifest.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,19 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import ModelError
-from regard.files import FileDigest, file_sha256
+from regard.files import FileDigest, file_sha256, parse_json, read_bounded
+from regard.manifest import (
+    MAX_MANIFEST,
+    NAME,
+    canonical_json,
+    files_to_dict,
+    other_format,
+    parse_files,
+    render_manifest,
+)
 
 FORMAT = 2
 """Checkpoint format that this version writes and reads; 2 since the weights have the field's names."""
 
-NAME = "manifest.json"
-MAX_SIZE = 16 << 20
 FILE_NAME = re.compile(r"[a-z][a-z0-9_]*\.(safetensors|json)")
 """Allowed file names: never a path, so that a manifest cannot point out of its directory."""
-
-
-class OtherVersion(ModelError):
-    """A run that another version of regard saved in a format that this one does not read."""
 
 
 @dataclass(frozen=True)
@@ -43,35 +45,30 @@ class Manifest:
 
     def body(self) -> dict[str, Any]:
         """The content as plain data, without the digest."""
-        files = {name: {"sha256": file.sha256, "size": file.size} for name, file in sorted(self.files.items())}
         tied = {group: dict(table) for group, table in self.tied.items()}
-        return {"files": files, "format": FORMAT, "step": self.step, "tied": tied}
+        return {"files": files_to_dict(self.files), "format": FORMAT, "step": self.step, "tied": tied}
 
     def digest(self) -> str:
         """SHA-256 of the whole checkpoint: equal if and only if every tensor and the state are."""
-        return hashlib.sha256(_canonical(self.body())).hexdigest()
+        return hashlib.sha256(canonical_json(self.body())).hexdigest()
 
     def render(self) -> bytes:
         """The bytes of manifest.json."""
-        return _canonical({"digest": self.digest(), **self.body()})
-
-
-def _canonical(data: Mapping[str, Any]) -> bytes:
-    return (json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+        return render_manifest(self.body())
 
 
 def parse(data: bytes, path: Path) -> Manifest:
     """Parse the bytes of the manifest at a path, or raise a ModelError."""
     try:
-        content = json.loads(data.decode())
-    except (ValueError, RecursionError):
+        content = parse_json(data.decode())
+    except ValueError:
         raise _damaged(path, "is not valid JSON") from None
     if not isinstance(content, dict) or not isinstance(content.get("format"), int):
         raise _damaged(path, "names no checkpoint format")
     if content["format"] != FORMAT:
-        raise _other_format(path.parent, content["format"])
+        raise other_format(_run_of(path.parent), "checkpoint", content["format"], FORMAT)
     try:
-        files = {name: FileDigest(int(file["size"]), str(file["sha256"])) for name, file in content["files"].items()}
+        files = parse_files(content["files"])
         tied = {group: {str(k): str(v) for k, v in table.items()} for group, table in content["tied"].items()}
         manifest = Manifest(int(content["step"]), files, tied)
         unchanged = manifest.render() == data
@@ -95,9 +92,7 @@ def read_manifest(folder: Path) -> Manifest:
             raise ModelError(f"{folder}: there is no checkpoint; expected a directory with a {NAME}")
         if not path.is_file():
             raise ModelError(f"{folder} is not a checkpoint: {NAME} is missing")
-        if path.stat().st_size > MAX_SIZE:
-            raise _damaged(path, f"expected at most {MAX_SIZE:,} bytes, found {path.stat().st_size:,}")
-        data = path.read_bytes()
+        data = read_bounded(path, MAX_MANIFEST)
     except OSError as error:
         raise read_error(path, error) from error
     return parse(data, path)
@@ -134,11 +129,8 @@ def verify_file(path: Path, expected: FileDigest) -> None:
         raise _damaged(path, f"its bytes have changed (SHA-256 {expected.sha256[:8]} expected, {found[:8]} found)")
 
 
-def _other_format(folder: Path, found: int) -> OtherVersion:
-    run = folder.parents[1] if folder.parent.name == "checkpoints" else folder.parent
-    age, remedy = ("an earlier", "train it again") if found < FORMAT else ("a later", "upgrade regard")
-    formats = f"checkpoint format {found}; this one reads {FORMAT}"
-    return OtherVersion(f"{run} was saved by {age} version of regard ({formats}); {remedy}")
+def _run_of(folder: Path) -> Path:
+    return folder.parents[1] if folder.parent.name == "checkpoints" else folder.parent
 
 
 def _damaged(path: Path, what: str) -> ModelError:

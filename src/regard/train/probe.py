@@ -13,7 +13,7 @@ from pathlib import Path
 
 import regard
 from regard.errors import RegardError
-from regard.files import write_text_atomically
+from regard.files import read_bounded, write_text_atomically
 from regard.look import Recording
 from regard.trace import Record, Trace
 from regard.train.events import Began, Event, Saved, Validated
@@ -23,6 +23,8 @@ MAX_FILES = 48
 """validations that are kept; beyond that, steps closest to their neighbors are dropped"""
 MAX_NUMBERS = 2_000_000
 """numbers per file; of a large model only the last layers are stored"""
+MAX_TEXT = 1 << 20
+"""bytes of the longest text"""
 NAME = re.compile(r"(\d{8,})\.safetensors")
 
 
@@ -103,7 +105,7 @@ def probe_steps(run: Path) -> list[int]:
 def probe_text(run: Path) -> str | None:
     """The text that is recorded; None if the run has no probe."""
     try:
-        return (run / FOLDER / SENTENCE).read_text(encoding="utf-8", errors="replace").strip()
+        return read_bounded(run / FOLDER / SENTENCE, MAX_TEXT).decode(errors="replace").strip()
     except OSError:
         return None
 

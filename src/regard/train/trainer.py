@@ -315,6 +315,11 @@ class Trainer:
         On another kind of device training continues, too, but other kernels round differently.
         """
         stored = {name: value for name, value in found.state.items() if name != "device"}
+        if not {"processes", "threads"} <= stored.keys():
+            raise ModelError(
+                f"{found.path} has no training state to resume from: its weights were averaged or made elsewhere; use "
+                "--out for a new run"
+            )
         processes, threads, memory = stored.pop("processes"), stored.pop("threads"), stored.pop("divergence", {})
         if processes != self.group.size:
             raise ModelError(

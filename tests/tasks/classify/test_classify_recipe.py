@@ -120,7 +120,8 @@ def test_it_learns_explains_and_keeps_its_artifacts(trained):
     assert likeliest.probability + other.probability == pytest.approx(1)
     found = model.saliency("this movie is so great and so on")
     assert found.strongest() == "great" and found.title.startswith("positive 0.9")
-    assert sorted(path.name for path in trained.glob("*.json")) == ["environment.json", "labels.json", "tokenizer.json"]
+    files = ["environment.json", "labels.json", "manifest.json", "tokenizer.json"]
+    assert sorted(path.name for path in trained.glob("*.json")) == files
     assert repr(model).endswith("step 30; classify)") or repr(model).endswith("step 60; classify)")
     with pytest.raises(ConfigError, match="top = 0 must be at least 1"):
         model.classify("so", top=0)

@@ -11,6 +11,7 @@ import pytest
 import regard
 from helpers import refusal
 from regard.errors import ConfigError, DataError, ModelError
+from regard.manifest import list_files
 from regard.progress import no_progress
 from regard.run import Run
 from regard.tasks import EvalRequest, Recipe
@@ -184,13 +185,14 @@ def test_validation_reports_loss_accuracy_f1_and_samples(run: Run) -> None:
 def test_a_model_does_not_need_its_data(run: Run, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere"
     moved.mkdir()
-    for name in ("recipe.toml", "vocab.json", "targets.json", "baseline.json"):
+    for name in ("manifest.json", "recipe.toml", "vocab.json", "targets.json", "baseline.json"):
         (moved / name).write_bytes((run.path / name).read_bytes())
     (moved / "checkpoints").symlink_to(run.path / "checkpoints")
     (moved / "best").symlink_to((run.path / "best").resolve())
     found = regard.load(moved)
     assert isinstance(found, LabelModel) and found.label("Ada left Rome").spans[0].kind == "PER"
     (moved / "targets.json").write_text("{}", encoding="utf-8")
+    list_files(moved, [moved / name for name in ("vocab.json", "targets.json", "baseline.json")])
     assert refusal(ModelError, lambda: regard.load(moved)) == (
         f"{moved}/targets.json cannot be read: expected the tags of training"
     )

@@ -15,7 +15,9 @@ import torch
 from regard.data import ColumnKind, RowLengths, Shards
 from regard.data.scaling import StandardScaler
 from regard.data.tables import csv_rows, is_number, parse_number, sniff_delimiter
-from regard.errors import DataError, at_line
+from regard.errors import DataError, ModelError, at_line
+from regard.files import parse_json, write_text_atomically
+from regard.manifest import read_kept
 from regard.sequence import Tokens
 from regard.spaces import FactorizedWords, Space, Values, Words
 from regard.tasks.base import check_lines
@@ -102,11 +104,15 @@ class VectorCoverage:
     words: int
 
     def save(self, folder: Path) -> None:
-        (folder / VECTORS).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+        write_text_atomically(folder / VECTORS, json.dumps(asdict(self), indent=1) + "\n")
 
     @classmethod
     def load(cls, folder: Path) -> VectorCoverage:
-        return cls(**json.loads((folder / VECTORS).read_text(encoding="utf-8")))
+        try:
+            found = parse_json(read_kept(folder / VECTORS))
+            return cls(int(found["width"]), int(found["found"]), int(found["words"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            raise ModelError(f"{folder / VECTORS} cannot be read: expected the width of the word vectors") from None
 
 
 @dataclass(frozen=True)

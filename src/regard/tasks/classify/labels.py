@@ -14,6 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.errors import ConfigError, DataError, ModelError
+from regard.files import parse_json, write_text_atomically
+from regard.manifest import read_kept
 from regard.spaces import Classes
 
 LABELS = "labels.json"
@@ -60,14 +62,14 @@ class Labels:
 
     def save(self, folder: Path) -> None:
         """Write labels.json."""
-        (folder / LABELS).write_text(json.dumps(asdict(self), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        write_text_atomically(folder / LABELS, json.dumps(asdict(self), ensure_ascii=False, indent=1) + "\n")
 
     @classmethod
     def load(cls, folder: Path) -> Labels:
         """Read labels.json."""
         try:
-            found = json.loads((folder / LABELS).read_text(encoding="utf-8"))
-            return cls(tuple(found["names"]), tuple(found["counts"]))
+            found = parse_json(read_kept(folder / LABELS))
+            return cls(tuple(map(str, found["names"])), tuple(map(int, found["counts"])))
         except (OSError, ValueError, KeyError, TypeError):
             raise ModelError(
                 f"{folder / LABELS} cannot be read: expected the names of labels and their counts"

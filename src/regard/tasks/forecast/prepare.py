@@ -15,6 +15,8 @@ from regard.data import ShardWriter
 from regard.data.scaling import StandardScaler
 from regard.data.tables import NumericTable
 from regard.errors import ConfigError, DataError, ModelError
+from regard.files import parse_json, write_text_atomically
+from regard.manifest import read_kept
 from regard.models.forecaster import ForecasterShape
 from regard.progress import Progress
 from regard.tasks.forecast.config import ForecastConfig
@@ -107,13 +109,13 @@ class SeriesStats:
 
     def save(self, path: Path) -> None:
         """Write a JSON file."""
-        path.write_text(json.dumps(config.plain(self), indent=1) + "\n", encoding="utf-8")
+        write_text_atomically(path, json.dumps(config.plain(self), indent=1) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> SeriesStats:
         """Read the file that `save` wrote."""
         try:
-            return config.parse(cls, json.loads(path.read_text(encoding="utf-8")))
+            return config.parse(cls, parse_json(read_kept(path)))
         except (OSError, ValueError, ConfigError):
             raise ModelError(f"{path} cannot be read: expected the statistics of a series") from None
 

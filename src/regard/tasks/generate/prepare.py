@@ -39,6 +39,7 @@ class TextPreparation:
 
     data: TextSource
     text: TokenizerConfig
+    artifacts = ("tokenizer.json",)
 
     def identity(self) -> dict[str, Any]:
         return {"data": plain(self.data), "text": plain(self.text)}
@@ -72,6 +73,7 @@ class NumberPreparation:
     """Fits a scaler on the training data and writes the standardized numbers of each split."""
 
     data: NumberFiles
+    artifacts = (SCALE_FILE,)
 
     def identity(self) -> dict[str, Any]:
         return {"data": plain(self.data)}

@@ -11,7 +11,6 @@ import torch
 
 from regard.config import plain
 from regard.data import Shards
-from regard.data.scaling import SCALE_FILE
 from regard.data.texts import Shakespeare
 from regard.decode import DecodeConfig
 from regard.device import module_device
@@ -47,7 +46,6 @@ class GenerateRecipe(Recipe):
     verb: ClassVar[str] = "generate"
     metrics: ClassVar[tuple[str, ...]] = ("loss", "ppl", "bits")
     scores: ClassVar[tuple[str, ...]] = ("perplexity", "bits", "loss")
-    artifacts: ClassVar[tuple[str, ...]] = ("tokenizer*.json", SCALE_FILE)
 
     data: GenerateData = field(default_factory=Shakespeare)
     """source of the text or the series; by default, Shakespeare's plays"""
@@ -94,6 +92,11 @@ class GenerateRecipe(Recipe):
         if isinstance(self.data, NumberFiles):
             return NumberModality(self.data, run)
         return TextModality(self.data, self.text, run)
+
+    @property
+    def artifacts(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Prepared files that the model needs later: text and numbers have different ones."""
+        return self.preparation().artifacts
 
     def preparation(self) -> TextPreparation | NumberPreparation:
         return self.modality().preparation()

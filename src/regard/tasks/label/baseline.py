@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import ModelError
-from regard.files import write_text_atomically
+from regard.files import parse_json, write_text_atomically
+from regard.manifest import read_kept
 from regard.tasks.label.sources import TaggedSentence, TargetName
 from regard.tasks.label.targets import circular_mean, parse_numbers
 
@@ -133,7 +134,7 @@ def _most_frequent(counts: Counter[Any]) -> Any:
 def load_baseline(folder: Path, target: TargetName) -> TagBaseline:
     """Read baseline.json."""
     try:
-        found = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        found = parse_json(read_kept(folder / FILE))
         if target == "text":
             return MostFrequentForm({word: tuple(forms) for word, forms in found["words"].items()}, found["after"])
         return MostFrequentTag(str(found["default"]), found["words"])

@@ -20,8 +20,9 @@ from torch import Tensor
 
 from regard.data import ColumnKind
 from regard.errors import DataError, ModelError
-from regard.files import write_text_atomically
+from regard.files import parse_json, write_text_atomically
 from regard.loss import Loss
+from regard.manifest import read_kept
 from regard.metrics.labels import AbsoluteError, CharacterAccuracy, LabelMetric, SpanF1, TokenAccuracy
 from regard.metrics.spans import Scheme, can_end, can_follow
 from regard.nn.crf import LinearChainCRF, TransitionMask
@@ -234,7 +235,7 @@ class AngleTarget(RealTarget):
 def load_target(folder: Path, name: TargetName, unit: str, scheme: Scheme | None, crf: bool) -> TargetKind:
     """The targets that preparation stored, with the recipe's scheme and decoding."""
     try:
-        found = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        found = parse_json(read_kept(folder / FILE))
         if name == "numbers":
             return NumberTarget(float(found["mean"]), float(found["deviation"]))
         if name == "angles":

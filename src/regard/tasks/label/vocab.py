@@ -15,7 +15,8 @@ import numpy as np
 import torch
 
 from regard.errors import ModelError
-from regard.files import write_text_atomically
+from regard.files import parse_json, write_text_atomically
+from regard.manifest import read_kept
 from regard.sequence import PAD, UNK, Tokens
 from regard.text.token_rows import TokenStrings
 
@@ -100,8 +101,9 @@ class WordVocab:
     def load(cls, path: Path) -> WordVocab:
         """Read the file that `save` wrote."""
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            return cls(tuple(found["words"]), tuple(found["chars"]), int(found["max_chars"]), bool(found["lowercase"]))
+            found = parse_json(read_kept(path))
+            words, chars = (tuple(map(str, found[name])) for name in ("words", "chars"))
+            return cls(words, chars, int(found["max_chars"]), bool(found["lowercase"]))
         except (OSError, ValueError, KeyError, TypeError):
             raise ModelError(f"{path} cannot be read: expected the word vocabulary of a model") from None
 

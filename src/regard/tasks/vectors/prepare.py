@@ -12,6 +12,8 @@ import numpy as np
 
 from regard.data import Shards
 from regard.errors import DataError
+from regard.files import parse_json, write_text_atomically
+from regard.manifest import read_kept
 from regard.progress import Progress
 from regard.tasks.generate.prepare import COLUMN, TextPreparation
 from regard.text import Tokenizer
@@ -44,15 +46,15 @@ class WordFrequencies:
 
     def save(self, folder: Path) -> None:
         """Write a JSON file."""
-        (folder / FREQUENCIES_FILE).write_text(json.dumps(self.counts.tolist()), encoding="utf-8")
+        write_text_atomically(folder / FREQUENCIES_FILE, json.dumps(self.counts.tolist()))
 
     @classmethod
     def load(cls, folder: Path) -> WordFrequencies:
         """Read the file that `save` wrote."""
         path = folder / FREQUENCIES_FILE
         try:
-            return cls(np.array(json.loads(path.read_text(encoding="utf-8")), np.int64))
-        except (OSError, ValueError):
+            return cls(np.array([int(count) for count in parse_json(read_kept(path))], np.int64))
+        except (OSError, ValueError, TypeError, OverflowError):
             raise DataError(f"{path} cannot be read; prepare the data again") from None
 
     def keep_probability(self, subsample: float) -> np.ndarray:

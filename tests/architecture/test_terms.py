@@ -40,6 +40,7 @@ TERMS = [
     Term("attention view", "look/attention.py", "AttentionView"),
     Term("HTTP routes", "studio/app.py", "build"),
     Term("CSV parsing", "data/tables.py", "csv_rows", ("parse csv", "parses csv", "parse a csv")),
+    Term("fine-tuning", "tasks/init_weights.py", "init_weights"),
     Term("early stopping", "train/config.py", "TrainConfig.patience"),
     Term("data loader", "objective.py", "Loader"),
     Term("negative log-likelihood", "spaces.py", "Space.nll"),

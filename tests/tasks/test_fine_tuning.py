@@ -387,6 +387,19 @@ def test_a_source_of_another_format_is_refused(runs: Path, tmp_path: Path) -> No
     )
 
 
+def test_a_source_whose_recipe_has_an_old_name_is_refused(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "base", tmp_path / "source", symlinks=True)
+    text = (tmp_path / "source/recipe.toml").read_text(encoding="utf-8")
+    (tmp_path / "source/recipe.toml").write_text(text.replace("ffn_width", "inner"), encoding="utf-8")
+    (tmp_path / "source/manifest.json").unlink()  # an earlier version wrote none
+    check_refused(
+        ModelError,
+        f"{tmp_path}/source was saved by an earlier version of regard (model.inner is now model.ffn_width); train it "
+        "again",
+        lambda: Recipe.read(None, [BASE[0], f"model.init={tmp_path}/source"]),
+    )
+
+
 def test_a_source_of_which_nothing_fits_says_what_can_be_used(runs: Path, tmp_path: Path) -> None:
     recipe = Recipe.read(None, [*BASE, f"model.init={runs}/series"])
     check_refused(

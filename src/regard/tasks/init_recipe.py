@@ -9,7 +9,8 @@ from typing import Literal
 from regard import config
 from regard.errors import InputError, ModelError
 from regard.files import file_sha256
-from regard.manifest import read_recipe_table
+from regard.manifest import OtherVersion, read_recipe_table
+from regard.renamed import renamed_key
 from regard.text import Tokenizer
 from regard.train.checkpoint_store import run_folder
 
@@ -53,6 +54,10 @@ def _source_sections(init: str) -> config.Table:
         why = "it has no recipe.toml" if run.is_dir() else "there is no such directory"
         raise ModelError(f"model.init: {init} is not a run: {why}")
     source = read_recipe_table(run)
+    for key in config.flat({name: source[name] for name in ("model", "text") if name in source}):
+        if present := renamed_key(key):
+            change = f"{key} is now {present}"
+            raise OtherVersion(f"{run} was saved by an earlier version of regard ({change}); train it again")
     sections = {"model": {key: value for key, value in _section(source, "model", init).items() if key != "init"}}
     if tokenizer_files(run):
         text = {key: value for key, value in _section(source, "text", init).items() if key != "dropout"}

@@ -295,6 +295,14 @@ def test_a_classifier_starts_from_the_encoder_of_every_translator(
     assert report.fresh == ("readout.weight", "readout.bias")
 
 
+def test_settings_of_an_earlier_start_are_not_taken_over(runs: Path, tmp_path: Path) -> None:
+    recipe, run = tmp_path / "mine.toml", tmp_path / "run"
+    recipe.write_text(f'data = {{kind = "phrases", count = 250}}\nmodel.init = "{runs}/base"\n', encoding="utf-8")
+    assert invoke(["data", "prepare", str(recipe), "model.dropout=0.3", "--out", str(run), "-q"]) == 0
+    assert Run(run).recipe().model.dropout == 0.3
+    assert Recipe.read(recipe, started=run).model.dropout == regard.load(runs / "base").recipe.model.dropout
+
+
 def test_a_changed_source_tokenizer_means_that_data_is_prepared_again(runs: Path, tmp_path: Path) -> None:
     shutil.copytree(runs / "base", tmp_path / "source", symlinks=True)
     recipe = Recipe.read(None, [*BASE[:1], "task.bleu_sentences=0", f"model.init={tmp_path}/source"])

@@ -27,7 +27,7 @@ class InitFields:
 def with_source_sections(table: config.Table, has_text: bool, started: Path | None = None) -> config.Table:
     """A recipe with the sections that it takes from the run of model.init.
 
-    `started` is the run that is trained: once it has been started, the source is not needed any more.
+    `started` is the run that is trained: if the source is gone, its sections are in there.
     """
     model = table.get("model")
     init = model.get("init") if isinstance(model, dict) else None
@@ -37,7 +37,8 @@ def with_source_sections(table: config.Table, has_text: bool, started: Path | No
     takes_text = has_text and "text" not in table
     if not (takes_model or takes_text):
         return table
-    found = _started_sections(init, started) or _source_sections(init)
+    gone = not (run_folder(init) / "recipe.toml").is_file()
+    found = (gone and _started_sections(init, started)) or _source_sections(init)
     taken = dict(table)
     if takes_model:
         taken["model"] = {**found["model"], **model}

@@ -74,7 +74,7 @@ function card(context, gradients, names) {
 /** @param {Gradients} gradients */
 function decayChart({ decay: { distances, norms, rate, relative } }) {
   const points = /** @type {[number, number][]} */ (distances.map((distance, i) => [distance, Math.log10(norms[i])]));
-  const curve = chart(`log₁₀ |dL/dh| against distance${relative ? ", relative to 0" : ""}`, [
+  const curve = chart(`log₁₀ |dL/dh| against distance${relative ? ", relative to that at 0" : ""}`, [
     { name: "mean", role: "attention", points },
   ]);
   return [

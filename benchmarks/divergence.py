@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import math
 import os
 import random
 import re
@@ -34,6 +35,7 @@ from regard.distributed import ProcessGroup
 from regard.errors import Interrupted
 from regard.run import Recipe, Run
 from regard.train.control import send_command
+from regard.train.divergence import DivergenceRule, DivergenceState
 from regard.train.events import Event, Stepped
 from regard.train.trainer import train
 
@@ -138,6 +140,7 @@ def record(job: Job, folder: Path) -> None:
         job.prepared.share_prepared(run, recipe)
     run.prepare(recipe)
     config = replace(recipe.train, validate_every=10**9, save_every=250, patience=0)
+    config = replace(config, divergence=DivergenceRule(loss_factor=0, norm_factor=0))
     if config.minutes:
         name = "demo" if job.name.startswith("demo/") else "/".join(job.name.split("/")[:2])
         config = replace(config, minutes=None, steps=PLANNED.get(name, 1500))
@@ -167,6 +170,30 @@ def read_series(path: Path) -> list[tuple[int, float, float]]:
     """Step, loss and gradient norm of each step; an incomplete last line is left out."""
     rows = [row for row in csv.reader(path.read_text().splitlines()) if len(row) == 3]
     return [(int(step), float(loss), float(norm)) for step, loss, norm in rows]
+
+
+def check(folder: Path) -> int:
+    """Apply the rule with its default settings to all recorded series; returns the number of false alarms."""
+    rule, steps, alarms = DivergenceRule(), 0, 0
+    print("series: steps, too large, diverged at; largest excess of the loss / limit, largest norm / limit")
+    for path in sorted((folder / "series").rglob("*.csv")):
+        state, faults, stopped, excess, ratio = DivergenceState(), 0, 0, 0.0, 0.0
+        for step, loss, norm in (rows := read_series(path)):
+            first = loss if state.first_loss is None else state.first_loss
+            excess = max(excess, (loss - first) / (rule.loss_factor * max(abs(first), 1.0)))
+            ratio = max(ratio, norm / (rule.norm_factor * max(math.exp(state.log_norm), 1.0)) if state.seen else 0.0)
+            fault = rule.observe(state, step, loss, norm, clip_norm=1.0)
+            faults += fault is not None
+            stopped = stopped or (step if fault is not None and fault.diverged else 0)
+        steps, alarms = steps + len(rows), alarms + bool(stopped)
+        name = path.relative_to(folder / "series").with_suffix("")
+        whole = path.with_suffix(".done").exists() and int(path.with_suffix(".done").read_text()) == ALL
+        print(
+            f"{name}: {len(rows):,}{' (whole run)' if whole else ''}, {faults}, {stopped or 'never'}; "
+            f"{excess:.3f}, {ratio:.3f}"
+        )
+    print(f"{steps:,} steps, {alarms} false alarms")
+    return alarms
 
 
 SMALL = "model.layers=2 model.width=32"
@@ -234,6 +261,8 @@ def main() -> None:
     options.add_argument("--only", nargs="*", default=[""], help="names that start with one of these")
     args = options.parse_args()
     torch.set_num_threads(1)
+    if args.action == "check":
+        return sys.exit(bool(check(args.folder)))
     if args.action == "explode":
         return explode(args.only)
     for job in jobs(args.folder, args.first, args.whole):

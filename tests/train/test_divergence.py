@@ -90,6 +90,17 @@ def test_a_loss_that_jumps_and_falls_again_is_no_divergence() -> None:
     assert stop_step([(loss, 1e5) for loss in losses[:11]] + [(3918.0, 1e5)] * 50) == 23  # it stays where it is
 
 
+def test_a_loss_that_falls_slowly_is_found_and_the_good_checkpoint_is_from_before_it_rose() -> None:
+    state, series = DivergenceState(), [(8.7, 1.0)] * 30 + [(1e15 * 0.75**i, 1.0) for i in range(200)]
+    for step, (loss, norm) in enumerate(series, 1):
+        fault = RULE.observe(state, step, loss, norm, 1.0)
+        if step in (20, 25, 60, 70):  # checkpoints: two before it rose, two among bad steps
+            state.mark_checkpoint(step)
+        if fault is not None and fault.diverged:
+            break
+    assert (step, state.last_good_step, state.rollback_step) == (111, 29, 25)
+
+
 def test_a_loss_that_grows_by_a_tenth_per_step_is_found() -> None:
     assert 0 < stop_step([(8.7 * 1.1**i, 1.0) for i in range(100)]) < 50
 

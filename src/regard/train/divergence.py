@@ -67,9 +67,10 @@ class DivergenceRule:
         state.forget(step - 2 * self.steps)
         if fault is not None:
             kind, value, limit, size = fault
+            state.since = state.since if state.faults else step
             state.faults.append(step)
             state.sizes.append(size)
-            falling = kind != "nonfinite" and size < max(state.sizes) / RECOVERY
+            falling = size < max(state.sizes) / RECOVERY and step - state.since < 8 * self.steps
             return Fault(kind, value, limit, len(state.faults), 2 * self.steps, falling)
         if state.first_loss is None:
             state.first_loss = loss
@@ -82,7 +83,7 @@ class DivergenceRule:
     ) -> tuple[FaultKind, float, float, float] | None:
         """Kind, value, limit, and how many times the limit it is."""
         if not math.isfinite(loss + norm):
-            return "nonfinite", loss, math.inf, 1.0
+            return "nonfinite", loss, math.inf, max(state.sizes, default=1.0)
         first = loss if state.first_loss is None else state.first_loss
         limit = first + self.loss_factor * max(abs(first), 1.0)
         if self.loss_factor and loss > limit:
@@ -140,6 +141,8 @@ class DivergenceState:
     """those of the last 2 x steps that were too large"""
     sizes: list[float] = field(default_factory=list)
     """how many times the limit each of them was"""
+    since: int = 0
+    """the first of the steps that were too large, each less than 2 x steps after the one before"""
     good: int | None = None
     """step of a checkpoint that was followed by good steps up to the next one"""
     latest: int | None = None
@@ -162,7 +165,7 @@ class DivergenceState:
     @property
     def last_good_step(self) -> int:
         """The last step whose weights gave a loss within the limits at the next step; -1 if there is none."""
-        return min(self.faults) - 2
+        return self.since - 2
 
     @property
     def rollback_step(self) -> int | None:

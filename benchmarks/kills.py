@@ -35,8 +35,8 @@ from regard.run import Recipe, Run
 from regard.train import checkpoint
 from regard.train.events import Event
 
-STEPS = 150
-COMMON = [f"train.steps={STEPS}", "train.save_every=1", "train.validate_every=50", "train.batch_tokens=256"]
+NEVER = 1 << 30
+COMMON = ["train.save_every=1", "train.validate_every=25", "train.batch_tokens=256"]
 PAIRS = ["data={kind = 'phrases', count = 300}", "text.vocab_size=200", "task.bleu_sentences=5"]
 LINES = ["task={kind = 'generate', window = 16, samples = 0}", "data={kind = 'text', train = 'FOLDER/book.txt'}"]
 REVIEWS = ["task.kind=classify", "data={kind = 'tsv', train = 'FOLDER/reviews.tsv'}"]
@@ -88,7 +88,7 @@ def write_data(folder: Path) -> None:
     (folder / "load.csv").write_text("load,price\n" + "".join(rows), encoding="utf-8")
 
 
-def kill_before(moment: int) -> None:
+def kill_before(moment: int) -> Callable[[], int]:
     """Count the calls that change the disk from here on, and kill this process before the chosen one."""
     calls = 0
 
@@ -104,6 +104,7 @@ def kill_before(moment: int) -> None:
 
     for name in CALLS:
         setattr(os, name, wrap(getattr(os, name)))
+    return lambda: calls
 
 
 def kill_while_saving(moment: int) -> None:
@@ -168,11 +169,11 @@ def start(run: Path, settings: list[str], only_prepare: bool = False, moment: in
             say(type(event).__name__)
 
         if only_prepare:
-            if moment:
-                kill_before(moment)
+            count = kill_before(moment or NEVER)
             say("begun")
             Run(run).begin(recipe)
             Run(run).prepare(recipe)
+            say(f" {count()}")
         else:
             if moment:
                 kill_while_saving(moment)
@@ -224,23 +225,22 @@ class Chain:
 
 
 def measure_preparation(run: Path, settings: list[str]) -> tuple[float, int]:
-    """Seconds of an uninterrupted preparation, and how many calls change the disk: by halving."""
+    """Seconds of an uninterrupted preparation, and how many calls change the disk."""
     started = time.perf_counter()
-    assert start(run / "timed", settings, True).finish() == 0
-    seconds, few, many = time.perf_counter() - started, 1, 4096
-    while few + 1 < many:
-        middle = (few + many) // 2
-        shutil.rmtree(run / "timed", ignore_errors=True)
-        killed = start(run / "timed", settings, True, middle).finish() != 0
-        few, many = (middle, many) if killed else (few, middle)
-    return seconds, few
+    attempt = start(run, settings, only_prepare=True, moment=NEVER)
+    said = b""
+    while part := os.read(attempt.told, 4096):
+        said += part
+    assert attempt.finish() == 0
+    return time.perf_counter() - started, int(said.split()[-1])
 
 
 def try_chain(name: str, settings: list[str], folder: Path, kills: int) -> bool:
     """Kill one run `kills` times, print the figures; whether it ended as one that was never stopped."""
     place = folder / name.replace(" ", "-")
-    settings = [setting.replace("FOLDER", str(folder)) for setting in (*settings, *COMMON)]
-    seconds, calls = measure_preparation(place, settings)
+    steps = 20 + 2 * kills
+    settings = [setting.replace("FOLDER", str(folder)) for setting in (*settings, *COMMON, f"train.steps={steps}")]
+    seconds, calls = measure_preparation(place / "whole", settings)
     assert start(place / "whole", settings).finish() == 0
     chain = Chain(place / "killed", settings, random.Random(1), seconds, calls)
     preparing = training = 0
@@ -256,7 +256,7 @@ def try_chain(name: str, settings: list[str], folder: Path, kills: int) -> bool:
     same = digests[0] == digests[1]
     result = f"{digests[0][:12]} and {digests[1][:12]}: {'the same' if same else 'DIFFERENT'}"
     print(
-        f"{name:<26} {preparing:3} kills in preparation, {training:3} in training (to step {reached} of {STEPS}), "
+        f"{name:<26} {preparing:3} kills in preparation, {training:3} in training (to step {reached} of {steps}), "
         f"{chain.lost} checkpoints lost, {result}",
         flush=True,
     )

@@ -42,7 +42,7 @@ def test_sentences_that_a_recipe_names_are_shown_under_each_validation(tiny, run
 
 def test_the_same_command_resumes_and_may_ask_for_more_steps(tiny, run_cli):
     assert run_cli("train", tiny, "-q").err == ""
-    result = run_cli("train", tiny, "train.steps=40", "--json")
+    result = run_cli("train", tiny, "train.steps=40", "train.timeout=3", "--json")
     assert json.loads(result.out)["step"] == 40
     assert " resumed  at step 30 of 40\n" in result.err
     assert json.loads(run_cli("train", "runs/tiny", "--json").out)["step"] == 40
@@ -119,6 +119,7 @@ def test_the_error_for_an_unknown_setting_says_where_it_was_given(tiny, run_cli)
         ("model.heads=3", "model: heads = 3 does not divide width = 16; every head needs an equal share of it"),
         ("steps", '"steps" is not a setting; write key=value, for example train.steps=100'),
         ("model.kind=transformr", f"model.kind: expected one of {KINDS}, got 'transformr'; did you mean transformer?"),
+        ("train.timeout=0", "train: timeout = 0.0 must be above 0"),
         ("decode.beam=0", "decode: beam = 0 must be between 1 (greedy) and 1000"),
         ("data.count=5", "data: count: expected 100 to 500,000 phrases, got 5"),
     ],

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -19,7 +19,6 @@ from regard.device import resolve_device
 from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, ModelError, RegardError
 from regard.files import digest_bytes, write_text_atomically
-from regard.look import Recording
 from regard.manifest import NAME as MANIFEST
 from regard.manifest import (
     RECIPE,
@@ -46,6 +45,9 @@ from regard.train.manifest import read_manifest
 from regard.train.parameter_limit import parameter_limit, resume_limit
 from regard.train.state import TrainReport
 from regard.train.trainer import train
+
+if TYPE_CHECKING:
+    from regard.look import Recording
 
 
 @dataclass(frozen=True, init=False)

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, get_args, get_type_hints
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +36,6 @@ from regard import config
 from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, DataError, at_line
 from regard.files import parse_json, read_bounded
-from regard.look import Recording, Saliency, TeacherForcedPass
 from regard.manifest import MAX_KEPT
 from regard.metrics import Score, UnitSums
 from regard.models import ModelConfig
@@ -55,6 +54,9 @@ from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
 from regard.train.trainer import Validate
 from regard.train.weights import load_weights
+
+if TYPE_CHECKING:
+    from regard.look import Recording, Saliency, TeacherForcedPass
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -332,6 +334,8 @@ class Model(ABC):
     @contextmanager
     def record(self, replace: Mapping[str, Callable[[Tensor], Tensor]] | None = None) -> Iterator[Recording]:
         """Record all tapped tensors of forward passes inside the block; see `regard.record`."""
+        from regard.look import Recording  # an answer alone needs no views
+
         with tracing(self.inference_module, replace) as trace:
             yield Recording(trace, self.id_to_token())
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regard.data.download.archive import Archive, Member, extract, file_lock, matches
-from regard.data.download.index import download_archive
 from regard.errors import ConfigError, NetworkError
 from regard.progress import DownloadProgress
 
@@ -148,6 +147,8 @@ def fetch_dataset(dataset: Dataset, cache: Path | None = None, progress: Downloa
             return path
         if not matches(archive, dataset.archive):
             try:
+                from regard.data.download.index import download_archive  # slow to import, and needed once
+
                 download_archive(dataset.archive, archive, progress)
             except NetworkError as error:
                 raise NetworkError(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 import torch
@@ -15,7 +15,6 @@ from regard.data import Shards
 from regard.decode import DecodeConfig
 from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, DataError
-from regard.look import TeacherForcedPass
 from regard.metrics import Score, chrf, perplexity, ter
 from regard.metrics import bleu as bleu_score
 from regard.models import ModelConfig
@@ -46,6 +45,9 @@ from regard.text.token_rows import TokenStrings, tokenizer_strings
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
 from regard.train.trainer import validation_loss
+
+if TYPE_CHECKING:
+    from regard.look import TeacherForcedPass
 
 CHUNK = 256
 """sentences that are translated between two progress reports of an evaluation"""
@@ -251,6 +253,8 @@ class TranslationModel(Model):
 
     def teacher_forced(self, text: str, output: str | None = None) -> TeacherForcedPass:
         """A teacher-forced pass over a text and its translation, or over `output`, to compare models."""
+        from regard.look import TeacherForcedPass
+
         source_tokenizer, tokenizer = self.vocabularies.source, self.vocabularies.target
         translator = self.translator()
         source = source_tokenizer.encode(text.strip()).ids

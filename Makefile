@@ -78,9 +78,11 @@ axe: $(VENV)/.test                         ## axe, which checks the page for acc
 	elif [ -n "$$CI" ]; then echo "npm is missing, or has no network: axe cannot check the page"; exit 1; \
 	else echo "axe cannot be installed with npm: the accessibility of the page is not checked"; fi
 
-fix: $(VENV)/.test                         ## repair style and format: Python by ruff, the page by prettier where npx exists
+fix: $(VENV)/.test                         ## repair style, format and generated files
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/python docs/settings.py
+	$(BIN)/python docs/tree.py
 	@if [ -n '$(PAGE)' ] && command -v npx >/dev/null; then npx --yes prettier@3 --write --log-level warn $(PAGE); fi
 
 coverage: $(VENV)/.test                    ## lines and branches that the fast suite runs; the floor is in pyproject.toml

@@ -15,6 +15,7 @@ NAMES = [
     "recurrent.py",
     "rnnsearch.py",
     "lengths.py",
+    "cold_start.py",
     "vectors.py",
     "memory.py",
     "crash.py",

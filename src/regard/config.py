@@ -208,6 +208,7 @@ def field_docs(cls: type) -> Mapping[str, str]:
     """The string under each field of a dataclass, inherited fields included."""
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__):
+        found |= vars(base).get("__field_docs__", {})  # of a class that has no source
         try:
             tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
         except (OSError, TypeError):

@@ -115,6 +115,11 @@ def test_levels_and_tree_of_the_architecture_page_are_up_to_date():
     assert runpy.run_path(str(ROOT / "docs" / "tree.py"))["render"](page) == page, "run: python docs/tree.py"
 
 
+def test_the_table_of_settings_is_up_to_date():
+    script = runpy.run_path(str(ROOT / "docs" / "settings.py"))
+    assert script["TABLE"].read_text(encoding="utf-8") == script["render"](), "run: python docs/settings.py"
+
+
 def test_every_local_link_of_a_page_leads_to_a_file():
     broken = []
     for page in [*PAGES, *ROOT.glob("*.md")]:

@@ -12,9 +12,10 @@ import regard
 from parrot import ParrotModel, ParrotRecipe
 from regard.cli import invoke
 from regard.errors import ConfigError
+from regard.models import preset_tables
+from regard.recipe_tables import expand_paths, with_preset
 from regard.run import Run
 from regard.tasks import TASKS, Recipe
-from regard.tasks.recipe_tables import expand_paths, with_preset
 
 PARROT = """
 [task]
@@ -194,4 +195,4 @@ def test_paths_and_presets_are_expanded(monkeypatch):
     assert expand_paths({"train": ["$CORPUS/a", "$NO_SUCH_VARIABLE/a"]}) == {
         "train": ["/corpora/a", "$NO_SUCH_VARIABLE/a"]
     }
-    assert with_preset({"preset": "transformer-tiny", "layers": 2})["layers"] == 2
+    assert with_preset({"preset": "transformer-tiny", "layers": 2}, preset_tables())["layers"] == 2

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from regard.cli.console import Console
+from regard.cli.loading import open_run
 from regard.cli.options import PATH
 from regard.errors import ModelError, OutputError
 from regard.plurals import count_noun
@@ -36,6 +37,7 @@ def average(run: Path, last: int | None, out: Path | None) -> None:
       regard average runs/demo --last 5
       regard average runs/demo --last 3 --out models/demo
     """
+    open_run(run)
     from regard.files import cannot_write, fsync_folder, read_bounded, write_bytes_atomically
     from regard.manifest import MAX_KEPT, RECIPE, list_files, read_kept, require_manifest
     from regard.run import Run

@@ -11,7 +11,7 @@ import click
 
 from regard.cli.console import Console
 from regard.cli.line_io import LineJob, json_line, line_arguments, open_lines
-from regard.cli.loading import load_model_as
+from regard.cli.loading import load_model_as, open_run
 from regard.cli.options import json_option
 from regard.errors import LineError
 
@@ -45,6 +45,7 @@ def classify(
       regard classify runs/movie-reviews -i reviews.txt -o labels.tsv --top 2
     """
     with open_lines("classifying", CHUNK, text, source, target) as job:
+        open_run(run)
         from regard.tasks.classify.recipe import ClassificationModel
 
         classifier = LineClassifier(load_model_as(run, ClassificationModel).predictor(), top, as_json, job)

@@ -54,10 +54,10 @@ def prepare(recipe: Path, settings: tuple[str, ...], out: Path | None, strict: b
       regard data prepare mine.toml
       regard data prepare mine.toml text.vocab_size=4000 --out runs/small
     """
+    chosen, path, is_family = load_data_recipe(recipe, with_strict(settings, strict), out)
     from regard.run import Run
     from regard.run_lock import RunLock
 
-    chosen, path, is_family = load_data_recipe(recipe, with_strict(settings, strict), out)
     run = Run(path)
     with StageProgress(Console.of_verb()) as stages:
         chosen.fetch(stages.download)
@@ -81,9 +81,9 @@ def stats(recipe: Path, settings: tuple[str, ...], strict: bool, as_json: bool) 
       regard data stats mine.toml
       regard data stats mine.toml filter.max_length_ratio=2 --json
     """
+    chosen, path, _ = load_data_recipe(recipe, with_strict(settings, strict), None)
     from regard.run import Run
 
-    chosen, path, _ = load_data_recipe(recipe, with_strict(settings, strict), None)
     with tempfile.TemporaryDirectory() as folder, StageProgress(Console.of_verb()) as stages:
         chosen.fetch(stages.download)
         run = Run(path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from regard.cli.console import Console, StageProgress
-from regard.cli.loading import load_model
+from regard.cli.loading import load_model, open_run
 from regard.cli.options import PATH, json_option, print_json
 from regard.cli.score_format import format_value, metric_title
 
@@ -55,15 +55,16 @@ def evaluate(
       regard eval runs/demo --min bleu=25
       regard eval runs/demo --data news.fr news.en --json
     """
+    if data and split:
+        raise click.UsageError("give either --data or --split, not both")
+    if more and not data:
+        raise click.UsageError(f"unexpected {more[0]}; files to score are given as --data FILE FILE")
+    open_run(run)
     from regard.metrics import check_minimum, parse_minimum
     from regard.run import Run
     from regard.tasks import EvalRequest
     from regard.train.checkpoint_store import run_folder
 
-    if data and split:
-        raise click.UsageError("give either --data or --split, not both")
-    if more and not data:
-        raise click.UsageError(f"unexpected {more[0]}; files to score are given as --data FILE FILE")
     for text in minimums:
         parse_minimum(text, Run(run_folder(run)).recipe().scores)
     model = load_model(run)

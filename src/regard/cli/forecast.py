@@ -11,7 +11,7 @@ import click
 
 from regard.cli.console import Console
 from regard.cli.line_io import open_output, truncate, write_errors
-from regard.cli.loading import load_model_as
+from regard.cli.loading import load_model_as, open_run
 from regard.cli.options import PATH, json_option, print_json
 from regard.cli.streams import stdin_bytes
 from regard.errors import ConfigError
@@ -59,6 +59,7 @@ def forecast(
         opened = [open_output(path, read) if path is not None else None for path in (target, plot)]
         out, picture = (files.enter_context(one) if one is not None else None for one in opened)
 
+        open_run(run)
         from regard.tasks.forecast.recipe import ForecastModel
 
         model = load_model_as(run, ForecastModel)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from regard.cli.line_io import InterruptScope
-from regard.cli.loading import load_model_as
+from regard.cli.loading import load_model_as, open_run
 from regard.cli.options import PATH, json_option, print_json
 from regard.errors import ConfigError, Interrupted, OutputError
 
@@ -50,6 +50,7 @@ def generate(
       regard generate runs/shakespeare "ROMEO:" --length 500
       regard generate runs/names "" -n 10 --temperature 0.7 --seed 3
     """
+    open_run(run)
     from regard.tasks.generate.recipe import GenerationModel
 
     prompt = read_prompt(prompt, source)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from regard.cli.line_io import Answer, LineJob, json_line, line_arguments, open_lines
-from regard.cli.loading import load_model_as
+from regard.cli.loading import load_model_as, open_run
 from regard.cli.options import json_option
 from regard.errors import ConfigError, DataError, LineError
 
@@ -46,6 +46,7 @@ def label(
     if conll and as_json:
         raise ConfigError("give either --conll or --json, not both")
     with open_lines("labeling", CHUNK, text, source, target) as job:
+        open_run(run)
         from regard.tasks.label.recipe import LabelModel
 
         model = load_model_as(run, LabelModel)

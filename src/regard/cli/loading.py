@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,7 +12,10 @@ import click
 
 from regard.cli.console import Console
 from regard.cli.options import global_options
-from regard.errors import ModelError
+from regard.errors import ConfigError, ModelError
+from regard.manifest import read_recipe_table
+from regard.settings_table import check_recipe
+from regard.train.checkpoint_store import run_folder
 
 if TYPE_CHECKING:
     from regard.tasks import Model, Recipe
@@ -32,6 +37,8 @@ def with_strict(settings: tuple[str, ...], strict: bool) -> tuple[str, ...]:
 
 def load_recipe(source: Path, settings: tuple[str, ...], out: Path | None) -> tuple[Recipe, Path]:
     """The recipe and the run directory that a command line names; `source` is a TOML file or a run directory."""
+    check_sources(source, settings)
+    import_torch()
     from regard.run import Run
     from regard.tasks import Recipe
 
@@ -42,8 +49,44 @@ def load_recipe(source: Path, settings: tuple[str, ...], out: Path | None) -> tu
     return Recipe.read(source / "recipe.toml", settings, started=out or source), out or source
 
 
+def check_sources(source: Path, settings: tuple[str, ...]) -> None:
+    """Report a recipe that cannot be read, and settings that do not exist, before torch is imported."""
+    if "torch" in sys.modules:  # then the classes themselves are at hand
+        return
+    if not source.is_dir():
+        check_recipe(source, settings)
+        return
+    read_recipe_table(source)
+    recipe = source / "recipe.toml"
+    try:
+        check_recipe(recipe, ())
+    except ConfigError:  # an earlier version of regard wrote it, as the run itself says
+        return
+    check_recipe(recipe, settings)
+
+
+def import_torch() -> None:
+    """Import torch and the tasks with garbage collection paused: what they make stays.
+
+    Looking through it again and again would cost a tenth of the time.
+    """
+    gc.disable()
+    try:
+        import regard.run  # noqa: F401
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def open_run(run: Path) -> None:
+    """Check that a path is a run, before torch is imported for it."""
+    read_recipe_table(run_folder(run))
+    import_torch()
+
+
 def load_model(run: Path) -> Model:
     """The model of a run of any task; checkpoints that had to be skipped are reported on stderr."""
+    open_run(run)
     import regard
     from regard.models.base import parameters
 

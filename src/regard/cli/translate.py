@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from regard.cli.line_io import Answer, LineJob, json_line, line_arguments, open_lines
-from regard.cli.loading import load_model_as
+from regard.cli.loading import load_model_as, open_run
 from regard.cli.options import json_option
 from regard.errors import ConfigError, LineError
 
@@ -80,6 +80,7 @@ def translate(
     if not all(words.strip() for words in require):
         raise ConfigError('--require "": expected words that every translation must contain')
     with open_lines("translating", CHUNK, text, source, target) as job:
+        open_run(run)
         from regard.tasks.translate.recipe import TranslationModel
 
         translator = load_model_as(run, TranslationModel).translator(beam, n_best)

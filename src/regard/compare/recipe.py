@@ -11,8 +11,9 @@ from typing import Any
 from regard import config
 from regard.compare.match_parameters import count_parameters, match_parameters
 from regard.errors import ConfigError
+from regard.models import preset_tables
+from regard.recipe_tables import expand_paths, with_preset, without_budget
 from regard.tasks import Recipe
-from regard.tasks.recipe_tables import expand_paths, with_preset, without_budget
 
 PREPARED = "prepared"
 """folder of the shared prepared data, beside the runs"""
@@ -105,7 +106,7 @@ def _member_recipe(name: str, shared: config.Table, own: Any) -> Recipe:
         raise ConfigError(f"family.{name}.train.{budget[0]}: the budget is the same for all; give it in [train]")
     train = merge_tables(shared.get("train", {}), train)
     try:
-        return Recipe.parse({**shared, "train": train, "model": with_preset(model)})
+        return Recipe.parse({**shared, "train": train, "model": with_preset(model, preset_tables())})
     except config.UnknownSetting as error:
         key = error.key.removeprefix("model.")
         raise ConfigError(f'family.{name}: unknown setting "{key}"{error.guess.replace("model.", "")}') from None

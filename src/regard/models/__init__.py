@@ -10,6 +10,7 @@ from typing import Annotated
 
 import torch
 
+from regard.config import Table, plain
 from regard.models.base import parameters
 from regard.models.convolution import ConvolutionConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
@@ -105,3 +106,8 @@ PRESETS = {
         (32_000, 32_000),
     ),
 }
+
+
+def preset_tables() -> dict[str, Table]:
+    """The presets as tables of a recipe."""
+    return {name: plain(preset.config) for name, preset in PRESETS.items()}

@@ -38,14 +38,14 @@ from regard.errors import ConfigError, DataError, at_line
 from regard.files import parse_json, read_bounded
 from regard.manifest import MAX_KEPT
 from regard.metrics import Score, UnitSums
-from regard.models import ModelConfig
+from regard.models import ModelConfig, preset_tables
 from regard.models.base import parameters
 from regard.nn.inference import optimize_for_inference
 from regard.objective import Loader, Objective
 from regard.progress import DownloadProgress, Progress
+from regard.recipe_tables import read_tables, task_name, with_origin, with_preset
 from regard.sequence import Tokens
 from regard.tasks.init_recipe import InitFields, with_source_sections
-from regard.tasks.recipe_tables import expand_paths, with_preset, without_budget
 from regard.text.token_rows import TokenStrings
 from regard.text.tokenizer import Tokenizer, check_characters
 from regard.trace import record as tracing
@@ -180,34 +180,25 @@ class Recipe(InitFields, ABC):
 
         `started` is the run that the recipe is for: if it exists already, the run of model.init is not needed.
         """
-        table = config.override(without_budget(config.read(path), settings) if path else {}, settings)
-        for section in ("data", "model", "text"):
-            if section in table:
-                table[section] = expand_paths(table[section])
+        table = read_tables(path, settings)
         try:
             return cls.parse(table, started)
         except config.UnknownSetting as error:
-            given = [setting.partition("=")[0].strip() for setting in settings]
-            pairs = [(f"{key}.", f"{error.key}.") for key in given]  # a setting may be part of a key, or a whole table
-            here = path is None or any(a.startswith(b) or b.startswith(a) for a, b in pairs)
-            raise ConfigError(error.message("given on the command line" if here else f"in {path}")) from None
+            raise with_origin(error, path, settings) from None
 
     @classmethod
     def parse(cls, table: config.Table, started: Path | None = None) -> Self:
         """A recipe from tables; task.kind chooses the class; model.preset is expanded, and so is model.init."""
         recipe_class = cls.class_for(table)
         table = with_source_sections(table, hasattr(recipe_class, "text"), started)
-        return config.parse(recipe_class, {**table, "model": with_preset(table.get("model", {}))})
+        return config.parse(recipe_class, {**table, "model": with_preset(table.get("model", {}), preset_tables())})
 
     @classmethod
     def class_for(cls, table: config.Table) -> type[Self]:
         """The recipe class that a table's task.kind names; the first of the list if it names none."""
         tasks = importlib.import_module("regard.tasks")
         names = tasks.task_names() if inspect.isabstract(cls) else [cls.kind()]
-        task = table.get("task", {})
-        name = task.get("kind", names[0]) if isinstance(task, dict) else None
-        if not isinstance(name, str) or name not in names:
-            raise ConfigError(f"task.kind: {config.choice_error(name, names)}")
+        name = task_name(table, names)
         found: type[Self] = tasks.recipe_class(name) if inspect.isabstract(cls) else cls
         return found
 

@@ -1,0 +1,71 @@
+"""Tables of a recipe before they are parsed: file and settings, presets, paths, and the training budget."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from regard import config
+from regard.errors import ConfigError
+
+
+def read_tables(path: Path | None, settings: Sequence[str]) -> config.Table:
+    """The tables of a TOML file with `settings` on top."""
+    table = config.override(without_budget(config.read(path), settings) if path else {}, settings)
+    for section in ("data", "model", "text"):
+        if section in table:
+            table[section] = expand_paths(table[section])
+    return table
+
+
+def with_origin(error: config.UnknownSetting, path: Path | None, settings: Sequence[str]) -> ConfigError:
+    """The error about an unknown setting, with where it was given."""
+    given = [setting.partition("=")[0].strip() for setting in settings]
+    pairs = [(f"{key}.", f"{error.key}.") for key in given]  # a setting may be part of a key, or a whole table
+    here = path is None or any(a.startswith(b) or b.startswith(a) for a, b in pairs)
+    return ConfigError(error.message("given on the command line" if here else f"in {path}"))
+
+
+def task_name(table: config.Table, names: Sequence[str]) -> str:
+    """The task that a table's task.kind names; the first of `names` if it names none."""
+    task = table.get("task", {})
+    name = task.get("kind", names[0]) if isinstance(task, dict) else None
+    if not isinstance(name, str) or name not in names:
+        raise ConfigError(f"task.kind: {config.choice_error(name, names)}")
+    return name
+
+
+def with_preset(model: Any, presets: Mapping[str, config.Table]) -> Any:
+    """A model section with its preset expanded; other settings of the section override the preset's."""
+    if not isinstance(model, dict) or "preset" not in model:
+        return model
+    name = model["preset"]
+    if not isinstance(name, str) or name not in presets:
+        raise ConfigError(f'model.preset: there is no "{name}"; there are {", ".join(presets)}')
+    shape, rest = presets[name], {key: value for key, value in model.items() if key != "preset"}
+    if rest.get("kind", shape["kind"]) != shape["kind"]:
+        raise ConfigError(
+            f'model.preset = "{name}" is a {shape["kind"]}, and model.kind says {rest["kind"]}; leave one of them out'
+        )
+    return {**shape, **rest}
+
+
+def expand_paths(value: Any) -> Any:
+    """Expand ~ and $VARIABLES in all strings of a table."""
+    if isinstance(value, dict):
+        return {key: expand_paths(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [expand_paths(item) for item in value]
+    return os.path.expanduser(os.path.expandvars(value)) if isinstance(value, str) else value  # noqa: PTH111
+
+
+def without_budget(table: config.Table, settings: Sequence[str]) -> config.Table:
+    """Drop the file's training budget (steps, epochs or minutes) if `settings` give another."""
+    names = {"steps", "epochs", "minutes"}
+    asked = {setting.partition("=")[0].strip() for setting in settings}
+    train = table.get("train")
+    if isinstance(train, dict) and asked & {f"train.{name}" for name in names}:
+        return {**table, "train": {key: value for key, value in train.items() if key not in names}}
+    return table

@@ -232,6 +232,14 @@ def words_server(words_folder, tmp_path_factory):
         yield found
 
 
+@pytest.fixture(scope="session")
+def bare_server(tmp_path_factory):
+    """A studio without models that tests do not change."""
+    root = tmp_path_factory.mktemp("bare")
+    with run_server(root / "runs", root / "cache") as found:
+        yield found
+
+
 @pytest.fixture
 def empty(tmp_path):
     """A studio without models."""

@@ -320,3 +320,25 @@ def test_hypotheses_without_targets_in_their_context_are_refused():
         "answer",
         lambda: Recording(Trace(records=[*records, answer])).attention(),
     )
+
+
+def stages(name):
+    """Per recorded scores of the first sentence, read at once: (scaled, masked)."""
+    tensors = forced(name).condense().header()["tensors"]
+    return {t["name"]: (t["scaled"], t["masked"]) for t in tensors if t["name"].endswith("scores")}
+
+
+def test_a_header_says_which_stages_the_scores_of_a_model_have():
+    found = stages("transformer")
+    assert found["encoder.layers.0.attention.scores"] == found["decoder.layers.0.cross.scores"] == (True, False)
+    assert found["decoder.layers.0.attention.scores"] == (True, True)  # the causal mask
+    assert set(stages("rnnsearch").values()) == set(stages("luong-dot").values()) == {(False, False)}
+
+
+def test_products_are_recorded_before_they_are_scaled():
+    recording = forced()
+    for scores in recording.find("*.scores"):
+        (products,) = recording.find(scores.name.replace("scores", "products"))
+        queries, keys = (recording.find(scores.name.replace("scores", n))[0].data for n in ("queries", "keys"))
+        torch.testing.assert_close(products.data, queries @ keys.mT)
+        torch.testing.assert_close(scores.data, products.data / queries.shape[-1] ** 0.5, rtol=0, atol=0)

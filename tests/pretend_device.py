@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor
@@ -187,11 +189,16 @@ class FromPython(TorchFunctionMode):
 
 @contextmanager
 def pretend_device() -> Iterator[torch.device]:
-    """Inside this block tensors can be made on the device and moved to it."""
+    """Inside this block tensors can be made on the device and moved to it.
+
+    Modules are moved by swapping their parameters for tensors of the device: else tied weights would part. Torch does
+    not swap a parameter that has a weak reference, as those of recurrent layers have; here none of them is used later.
+    """
     before = torch.__future__.get_swap_module_params_on_conversion()
-    torch.__future__.set_swap_module_params_on_conversion(True)  # else tied weights would part on this device
+    torch.__future__.set_swap_module_params_on_conversion(True)
     try:
-        with PretendDevice(), FromPython():
+        without_references = mock.patch.object(torch.utils, "weakref", SimpleNamespace(getweakrefs=lambda tensor: []))
+        with PretendDevice(), FromPython(), without_references:
             yield DEVICE
     finally:
         torch.__future__.set_swap_module_params_on_conversion(before)

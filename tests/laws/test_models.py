@@ -9,6 +9,7 @@ from regard.loss import chunked_loss
 from regard.models.rnnsearch import GatedUnit
 from regard.nn.bridge import CopyState, LinearBridge
 from regard.nn.recurrent import Recurrent
+from regard.objective import Batch, NextToken, Objective
 from regard.sequence import Tokens
 from regard.trace import record
 from zoo import RAGGED, TARGET, ZOO, D, V, build, empty_source, single_row, words
@@ -201,11 +202,14 @@ def test_the_source_is_neither_copied_for_beams_nor_projected_twice(animal):
 @pytest.mark.parametrize("name", ZOO)
 def test_every_model_runs_on_the_meta_device(name):
     with torch.device("meta"):
-        model, full = build(name), Tokens.full(torch.zeros(3, 5, dtype=torch.long))
-        source = full if ZOO[name].source().data.shape[1] else empty_source()
-        state = model.decoder(full, model.start(source, max_tokens=8))[1].fork(2)
-        step = Tokens.full(full.data[:, :1].repeat_interleave(2, 0))
-        features, _ = model.decoder(step, state.reorder(torch.arange(6)))
+        model = build(name)
+    full = Tokens.full(torch.zeros(3, 5, dtype=torch.long, device="meta"))  # what else is made must name its device
+    source = full if ZOO[name].source().data.shape[1] else empty_source().to("meta")
+    state = model.decoder(full, model.start(source, max_tokens=8))[1].fork(2)
+    step = Tokens.full(full.data[:, :1].repeat_interleave(2, 0))
+    features, _ = model.decoder(step, state.reorder(torch.arange(6, device="meta")))
+    loss = Objective(model, NextToken(words))(Batch(source, full))[0].totals["next"]
+    assert loss.is_meta
     assert model.readout(features).is_meta and features.shape == (6, 1, D)
 
 

@@ -147,7 +147,7 @@ def test_the_loss_is_the_mean_nll_of_all_targets(name):
 def test_every_model_runs_on_the_meta_device(name):
     with torch.device("meta"):
         model, source = reader(name), Tokens.full(torch.zeros(3, 5, dtype=torch.long))
-        features = model(source)
+    features = model(source)
     assert model.readout(features).is_meta
     assert model.readout(features).shape == ((3, C) if isinstance(model, Classifier) else (3, 5, C))
 

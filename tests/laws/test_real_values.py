@@ -84,6 +84,6 @@ def test_a_rollout_feeds_predictions_back_for_any_length(animal):
 @pytest.mark.parametrize("name", REAL)
 def test_every_model_runs_on_the_meta_device(name):
     with torch.device("meta"):
-        model, source = build(name), empty_source()
-        features, _ = model.decoder(Tokens.full(torch.zeros(3, 5, 2)), model.start(source, max_tokens=8))
+        model, target = build(name), Tokens.full(torch.zeros(3, 5, 2))
+    features, _ = model.decoder(target, model.start(empty_source().to("meta"), max_tokens=8))
     assert model.readout(features).is_meta and model.readout(features).shape == (3, 5, 4)

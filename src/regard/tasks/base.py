@@ -278,8 +278,12 @@ class Model(ABC):
 
     def to(self, device: torch.device | str) -> Self:
         """Move the model to another device, in place; inputs follow it, and outputs come back to the CPU."""
+        is_optimized = self.inference_module is not self.module
+        self.inference_module = (
+            self.module
+        )  # the optimized copy shares its weights: it is made again from the moved ones
         self.module.to(device)
-        if self.inference_module is not self.module:
+        if is_optimized:
             self.inference_module = optimize_for_inference(self.module)
         return self
 

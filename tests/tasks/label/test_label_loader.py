@@ -287,7 +287,7 @@ def test_every_tagger_runs_on_the_meta_device(letters: str) -> None:
         model = model_of("lstm", letters, space, chained=True)
         ids = torch.zeros((3, 5) if letters == "none" else (3, 5, 7), dtype=torch.long)
         batch = Batch(Tokens.full(ids), Tokens.full(torch.zeros(3, 5, dtype=torch.long)))
-        loss = Objective(model, CRFTask(space))(batch)[0].totals["each"]
+    loss = Objective(model, CRFTask(space))(batch)[0].totals["each"]
     assert loss.is_meta and loss.shape == ()
 
 

@@ -291,7 +291,8 @@ class LabelModel(Model):
             out_LC = self.module.readout(self.module(source))[0]
             if not isinstance(self.target, TagTarget):
                 return self.target.space().mode(out_LC)[:, 0]
-            return log_odds(out_LC)[range(len(labels)), [self.target.names.index(label) for label in labels]]
+            at_L = torch.tensor([self.target.names.index(label) for label in labels], device=out_LC.device)
+            return log_odds(out_LC).gather(1, at_L[:, None]).squeeze(1)
 
         embed: Any = self.module.encoder.embed
         rows = [f"{word} {label}" for word, label in zip(words, labels, strict=True)]

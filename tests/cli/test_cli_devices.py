@@ -7,6 +7,7 @@ import click
 import pytest
 import torch
 
+import regard
 from helpers import check_refused
 from regard import device
 from regard.cli import cli

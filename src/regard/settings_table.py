@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -45,6 +46,13 @@ def check_recipe(path: Path, settings: Sequence[str]) -> None:
     except ConfigError:
         if not has_plugins():
             raise
+
+
+def recipe_shapes() -> dict[str, Any] | None:
+    """Classes with the settings of each task, made of the table; None if the true ones are needed or at hand."""
+    if has_plugins() or "torch" in sys.modules:
+        return None
+    return {task: _make_class(name) for task, name in _content()["recipes"].items()}
 
 
 def write_table(recipes: Iterable[tuple[str, Any]], presets: Mapping[str, config.Table]) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from helpers import refusal
 from regard import plugins
+from regard.cli import invoke
 from regard.config import settings as every_setting
 from regard.errors import ConfigError
 from regard.models import PRESETS
@@ -49,6 +50,8 @@ WRONG = [
     (["train", "mine.toml", "train.optimizer.kind=adm"], 2, "did you mean adam?"),
     (["data", "stats", "mine.toml", "data.cuont=3"], 2, 'unknown setting "data.cuont"'),
     (["config", "show", "mine.toml", "seeed=3"], 2, 'unknown setting "seeed"'),
+    (["config", "explain", "train.stps"], 2, 'there is no setting "train.stps"; did you mean train.steps'),
+    (["new", "other", "--task", "transalte"], 2, "task.kind: expected one of translate, generate, "),
     (["trian"], 2, "did you mean 'train'?"),
 ]
 BROKEN = [
@@ -104,6 +107,20 @@ def test_classes_made_of_the_table_have_the_settings_of_the_task(task):
     assert [(s.key, s.type, s.doc, s.choices, s.of) for s in every_setting(made)] == [
         (s.key, s.type, s.doc, s.choices, s.of) for s in every_setting(recipe)
     ]
+
+
+@pytest.mark.parametrize("key", ["train.clip_norm", "model.width", "decode", "data", "train.schedule"])
+def test_a_setting_is_explained_without_torch_as_with_it(key, folder, capsys):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps([["config", "explain", key]])],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+    )
+    assert done.stdout.splitlines()[-1] == "[[0, []]]"
+    assert invoke(["config", "explain", key]) == 0
+    assert capsys.readouterr().out.splitlines() == done.stdout.splitlines()[:-1]
 
 
 def test_what_a_plugin_may_know_is_left_to_the_classes(folder, monkeypatch):

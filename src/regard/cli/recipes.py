@@ -13,7 +13,9 @@ from regard.cli.console import Console
 from regard.cli.options import OrderedGroup, json_option, print_json, recipe_arguments
 from regard.errors import ConfigError, OutputError
 from regard.program import runnable
+from regard.recipe_tables import task_name
 from regard.renamed import renamed_key
+from regard.settings_table import recipe_shapes
 
 if TYPE_CHECKING:
     from regard.config import Setting
@@ -35,6 +37,8 @@ def new(name: str, task: str, source_lang: str | None, target_lang: str | None) 
       regard new mine --task translate
       regard new news --source-lang de --target-lang en
     """
+    if shapes := recipe_shapes():
+        task_name({"task": {"kind": task}}, list(shapes))  # raises if there is no such task
     from regard.tasks import Recipe
 
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
@@ -140,11 +144,11 @@ def explain(key: str, as_json: bool) -> None:
     from dataclasses import asdict
 
     from regard.config import plain
-    from regard.tasks import Recipe
 
     if key == "model.preset":
         return explain_presets(as_json)
-    known = known_settings(Recipe.classes())
+    recipes = recipe_shapes() or recipe_classes()
+    known = known_settings(recipes)
     found = [(setting, tasks) for setting, tasks in known if f"{setting.key}.".startswith(f"{key}.")]
     if not found:
         raise ConfigError(_unknown_setting(key, [setting.key for setting, _ in known]))
@@ -152,9 +156,8 @@ def explain(key: str, as_json: bool) -> None:
         rows = [asdict(s) | {"default": plain(s.default), "choices": list(s.choices), "tasks": t} for s, t in found]
         print_json(rows)
         return
-    every_task = [recipe_class.kind() for recipe_class in Recipe.classes()]
     for setting, tasks in found:
-        click.echo(explain_setting(setting, () if tasks == every_task else tasks))
+        click.echo(explain_setting(setting, () if tasks == list(recipes) else tasks))
 
 
 def explain_presets(as_json: bool) -> None:
@@ -172,14 +175,21 @@ def explain_presets(as_json: bool) -> None:
         click.echo(f"  {'':<17} {preset.parameters:,} parameters with {words} words")
 
 
-def known_settings(recipe_classes: Sequence[type[Recipe]]) -> list[tuple[Setting, list[str]]]:
+def recipe_classes() -> dict[str, Any]:
+    """The recipe classes by task."""
+    from regard.tasks import Recipe
+
+    return {recipe_class.kind(): recipe_class for recipe_class in Recipe.classes()}
+
+
+def known_settings(recipes: Mapping[str, Any]) -> list[tuple[Setting, list[str]]]:
     """Every setting once, with the tasks whose recipes have it in the same form."""
     from regard.config import settings
 
     found: dict[str, tuple[Setting, list[str]]] = {}
-    for recipe_class in recipe_classes:
-        for setting in settings(recipe_class):
-            found.setdefault(repr(setting), (setting, []))[1].append(recipe_class.kind())
+    for task, recipe in recipes.items():
+        for setting in settings(recipe):
+            found.setdefault(repr(setting), (setting, []))[1].append(task)
     return list(found.values())
 
 

@@ -160,7 +160,7 @@ def test_resuming_with_a_changed_recipe_lists_every_difference_and_changes_nothi
         f"{run.path} was started with another recipe: model.width was 16, is 32; seed was 1, is 2. Use --out for a new "
         "run or --fresh to start this one again (a resumed run may change train.best_metric, train.device, "
         "train.divergence, train.epochs, train.keep_checkpoints, train.on_divergence, train.patience, train.probe, "
-        "train.save_every, train.steps, train.tensorboard, train.validate_every and decode)"
+        "train.save_every, train.steps, train.tensorboard, train.timeout, train.validate_every and decode)"
     )
     assert (digest(run.path), (run.path / "recipe.toml").read_bytes()) == (before, recipe_bytes)
     assert run.train(recipe("train.steps=6", "decode.beam=2")).step == 6

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -120,10 +120,10 @@ def write_data(folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def train_run(task: str, data: Path, out: Path) -> Path:
-    """A tiny run of a task, with two checkpoints."""
+def train_run(task: str, data: Path, out: Path, changed: Sequence[str] = ()) -> Path:
+    """A tiny run of a task, with two checkpoints; `changed` are further settings."""
     settings, _ = TASKS[task]
-    recipe = regard.Recipe.read(None, [*(setting.format(*[data] * 2) for setting in (*settings, *TINY))])
+    recipe = regard.Recipe.read(None, [setting.format(data) for setting in (*settings, *TINY, *changed)])
     regard.Run(out).train(recipe, listeners=[MetricsFile(out, every=1)])
     return out
 
@@ -248,7 +248,7 @@ def verbs(task: str, run: Path, data: Path, train: bool = True) -> list[list[str
     if kind == "vectors":
         use = ["vectors", "neighbors", str(run), "cat"]
     elif kind == "forecast":
-        use = ["forecast", str(run), "--input", str(data / "load.csv")]
+        use = ["forecast", str(run), str(data / "load.csv")]
     listing = [["runs", "ls", str(run.parent)], ["runs", "ls", str(run.parent), "--json"]]
     shown = [["runs", "show", str(run)], ["runs", "show", str(run), "--json"], ["runs", "diff", str(run), str(run)]]
     found = [use, *listing, *shown, ["eval", str(run), "--split", "valid", "--json"]]

@@ -9,6 +9,7 @@ class ApiError(Exception):
     """A request that cannot be answered."""
 
     def __init__(self, status: int, code: str, message: str, hint: str) -> None:
+        message = message.encode(errors="replace").decode()  # a path may hold bytes that are not UTF-8
         super().__init__(message)
         self.status, self.code, self.message, self.hint = status, code, message, hint
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -78,18 +79,21 @@ class ModelStore:
 
     def entries(self) -> list[ModelEntry]:
         """The current models, the most recently modified first, and the example last."""
-        paths = [path for path in self._runs() if has_recipe(path)][:MAX_LISTED]
-        paths.sort(key=_modified_at, reverse=True)
-        found = [self._entry(path, self._name(path)) for path in paths]
-        example = self.example()
-        return found if example is None else [*found, self._entry(example, EXAMPLE)]
+        return [self._entry(path, name) for path, name in self._named_runs()]
 
     def entry(self, model_id: str) -> ModelEntry:
         """The model with an id."""
-        for entry in self.entries():
-            if entry.id == model_id:
-                return entry
+        for path, name in self._named_runs():
+            if _id(path) == model_id:
+                return self._entry(path, name)
         raise ApiError(404, "unknown-model", "no such model", "go to the start page and choose one of the list")
+
+    def _named_runs(self) -> list[tuple[Path, str]]:
+        """Folders of the models with their names, in the order of the list."""
+        paths = [path for path in self._runs() if has_recipe(path)][:MAX_LISTED]
+        paths.sort(key=_modified_at, reverse=True)
+        found, example = [(path, self._name(path)) for path in paths], self.example()
+        return found if example is None else [*found, (example, EXAMPLE)]
 
     def open(self, entry: ModelEntry) -> regard.Model:
         """The loaded model; the most recently used ones stay in memory until there is a newer checkpoint."""
@@ -134,8 +138,11 @@ class ModelStore:
         return path.name if path == self.root else path.relative_to(self.root).as_posix()
 
     def _entry(self, path: Path, name: str) -> ModelEntry:
-        model_id = hashlib.sha256(str(path.absolute()).encode(errors="surrogateescape")).hexdigest()[:12]
-        return ModelEntry(model_id, display_path(name), summarize_run(path))
+        return ModelEntry(_id(path), display_path(name), summarize_run(path))
+
+
+def _id(path: Path) -> str:
+    return hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:12]
 
 
 def _modified_at(path: Path) -> float:

@@ -142,6 +142,8 @@ def read(path: Path) -> Checkpoint:
     manifest.verify(path, listed)
     try:
         content = parse_json(read_bounded(path / STATE, MAX_STATE))
+        if not isinstance(content["state"], dict):
+            raise TypeError
         return Checkpoint(path, content["state"], content["regard"], listed)
     except OSError as error:
         raise manifest.read_error(path / STATE, error) from error

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from regard.device import module_device
+from regard.errors import LineError
 from regard.tasks.base import length_batches
 from regard.tasks.classify.inputs import InputEncoder
 from regard.tasks.classify.labels import Labels
@@ -67,5 +68,10 @@ class ClassifierPredictor:
                 features_BD = tap(self.model, "features", features_BD, "batch width")
                 out_BC = tap(self.model, "logits", self.model.readout(features_BD), "batch label:label")
             for i, probs_C in zip(rows, out_BC.cpu().double().softmax(-1).numpy(), strict=True):
+                if not np.isfinite(probs_C).all():
+                    message = (
+                        f"line {first_line + i}: the model's output is not a number; the input is too large for it"
+                    )
+                    raise LineError(message, first_line + i)
                 probs[i] = ClassProbs(probs_C, encoded[i].truncated)
         return probs

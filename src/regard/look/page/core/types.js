@@ -36,7 +36,8 @@
  *   sides: [string, string]}} Saliency
  * @typedef {{state: "absent"|"training"|"ready"|"failed", seconds: number|null, message: string|null}} ExampleState
  * @typedef {{id: string, name: string, model: string|null, task: string|null, data: string|null, usable: boolean,
- *   words: boolean, step: number|null, best: Record<string, number>, changed: number|null}} Model
+ *   words: boolean, step: number|null, best: Record<string, number>, changed: number|null,
+ *   unreadable: string|null}} Model
  * @typedef {{word: string, label: string, cosine: number}} Neighbor
  * @typedef {{word: string, label: string, x: number, y: number}} MapPoint
  * @typedef {{model: {id: string, name: string, step: number}, side: string, sides: string[], size: number,

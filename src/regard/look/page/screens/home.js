@@ -93,7 +93,7 @@ class Home {
         {},
         model.usable
           ? h("button", { type: "button", onclick: () => this.choose(model.id) }, "Use")
-          : h("span", { class: "muted" }, "no checkpoint yet"),
+          : h("span", { class: "muted" }, model.unreadable ? `unreadable: ${model.unreadable}` : "no checkpoint yet"),
       ),
       h(
         "td",

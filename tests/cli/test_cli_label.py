@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from regard.cli import invoke
+from regard.manifest import write_recipe
 
 RunCli = Callable[..., Any]
 ROWS = [
@@ -130,11 +131,11 @@ def test_lines_before_a_bad_line_are_answered(run_cli: RunCli, tagger: Path) -> 
 
 def test_a_missing_column_is_reported_after_the_sentences_before_it_are_written(run_cli: RunCli, tagger: Path) -> None:
     recipe = (tagger / "recipe.toml").read_text(encoding="utf-8")
-    (tagger / "recipe.toml").write_text(recipe.replace("word = 1", "word = 2"), encoding="utf-8")
+    write_recipe(tagger, recipe.replace("word = 1", "word = 2"))
     try:
         result = run_cli("label", tagger, "--conll", typed=b"1 Ada\n2 lives\n\n1\n")
     finally:
-        (tagger / "recipe.toml").write_text(recipe, encoding="utf-8")
+        write_recipe(tagger, recipe)
     assert (result.code, result.out) == (4, "1 Ada B-PER\n2 lives O\n\n")
     assert result.err == "error: line 4: expected 2 columns or more, found 1\n"
 

@@ -50,8 +50,7 @@ def train(
 
     \b
     Examples:
-      regard train mine.toml train.steps=2000 model.layers=3
-      regard train mine.toml --dry-run
+      regard train mine.toml train.steps=2000 model.layers=3 --dry-run
       regard train mine.toml --from runs/base
     """
     settings = (*with_strict(settings, strict), *global_options().training_settings())

@@ -206,7 +206,7 @@ class Chain:
             return start(self.run, self.settings, True, self.draw.randint(1, self.calls)).finish() != 0
         attempt = start(self.run, self.settings, True)
         attempt.wait_for(b"begun")
-        time.sleep(self.draw.uniform(0.0, self.seconds))
+        time.sleep(self.draw.uniform(0.0, 0.9 * self.seconds))
         return attempt.finish(kill=True) != 0
 
     def kill_in_training(self, number: int) -> bool:
@@ -226,9 +226,9 @@ class Chain:
 
 def measure_preparation(run: Path, settings: list[str]) -> tuple[float, int]:
     """Seconds of an uninterrupted preparation, and how many calls change the disk."""
-    started = time.perf_counter()
     attempt = start(run, settings, only_prepare=True, moment=NEVER)
-    said = b""
+    assert attempt.wait_for(b"begun")
+    started, said = time.perf_counter(), b""
     while part := os.read(attempt.told, 4096):
         said += part
     assert attempt.finish() == 0

@@ -4,7 +4,7 @@ Each cell runs in one process and in turns, so that other work slows both: a rou
 translations of single sentences, or of 32 at once) with one thread, then the same with --threads. Printed are
 milliseconds with one thread and the ratio several / one (above 1: threads are slower), median and range over rounds.
 
-    python benchmarks/threads.py [--threads 2] [--rounds 5] [--only transformer-64]
+    python benchmarks/threads.py [--threads 2] [--rounds 5] [--only transformer-64] [--training]
 
 `regard.device.default_threads` is the rule that follows from it.
 """
@@ -108,6 +108,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", nargs="*", choices=CELLS, default=list(CELLS))
+    parser.add_argument("--training", action="store_true", help="Only training: use is not measured.")
     args = parser.parse_args()
     tune_malloc()
     print(f"{args.threads} threads / 1 thread, load {os.getloadavg()[0]:.1f}; median (smallest to largest)")
@@ -116,7 +117,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             count, steps = training(CELLS[name], Path(folder))
             cells = []
-            for work in (steps, use(CELLS[name], 1), use(CELLS[name], 32)):
+            for work in (steps, *([] if args.training else [use(CELLS[name], 1), use(CELLS[name], 32)])):
                 alone, found = ratios(work, args.threads, args.rounds)
                 spread = f"{min(found):.2f} to {max(found):.2f}"
                 cells.append(f"{alone:8.1f} ms  {statistics.median(found):.2f} ({spread})")

@@ -23,7 +23,7 @@ ALIASES = {"gpu": "cuda", "nvidia": "cuda", "rocm": "cuda", "hip": "cuda", "meta
 """other words for a kind, for suggestions"""
 PATTERN = re.compile(r"auto|cpu|mps|cuda(:\d{1,3})?")
 SMALL_MODEL = 2_000_000
-"""parameters up to which training uses one thread (benchmarks/threads.py)"""
+"""parameters up to which training uses one thread; a choice, measured for small models only (benchmarks/threads.py)"""
 
 
 @dataclass(frozen=True)

@@ -240,6 +240,23 @@ def bare_server(tmp_path_factory):
         yield found
 
 
+@pytest.fixture(scope="session")
+def strange(folder, tmp_path_factory):
+    """A studio with a good run, damaged and hostile ones, and one whose name is not UTF-8."""
+    root = tmp_path_factory.mktemp("strange")
+    names = ("good", "fifo", "nested", "metrics", "infinite", os.fsdecode(b"bad\xff"))
+    runs = {name: root / "runs" / name for name in names}
+    for path in runs.values():
+        shutil.copytree(folder / "transformer", path, symlinks=True)
+    (runs["fifo"] / "recipe.toml").unlink()
+    os.mkfifo(runs["fifo"] / "recipe.toml")
+    (runs["nested"] / "recipe.toml").write_bytes(b"x = " + b"[" * 100_000)
+    (runs["metrics"] / "metrics.jsonl").write_bytes(b'{"step": 1, "loss": NaN}\n{"step": 1e999, "loss": 1e999}\n')
+    (runs["infinite"] / "last" / "state.json").write_bytes(b'{"regard": "0", "state": {"step": 1e999}}')
+    with run_server(root / "runs", tmp_path_factory.mktemp("cache")) as found:
+        yield found
+
+
 @pytest.fixture
 def empty(tmp_path):
     """A studio without models."""

@@ -299,7 +299,7 @@ def _complete(default: Any, item: Any) -> Any:
 
 
 def _guess(cls: Any, key: str, dot: str, given: Table) -> str:
-    fields = {f.name: f for f in dataclasses.fields(cls)}
+    fields = {f.name: f for f in dataclasses.fields(cls) if "table" not in f.metadata}  # model.init is in [model]
     if present := renamed_key(f"{dot}{key}", given.get("kind")):
         return f"; {dot}{key} is now {present}"
     if not dot and (inside := _sections_with(cls, key)):

@@ -97,8 +97,8 @@ def test_the_exit_code_is_that_of_the_rank_that_failed_by_itself(script, code, m
 def test_a_rank_that_ignores_the_end_of_its_launcher_is_ended_all_the_same(tmp_path):
     rank = tmp_path / "rank.py"
     rank.write_text(
-        "import signal, time\nfrom regard.train import parallel\nparallel.GRACE = 0.5\nparallel.follow_launcher()\n"
-        "signal.signal(signal.SIGTERM, lambda number, frame: print('asked', flush=True))\nprint('ready', flush=True)\n"
+        "import os, signal, time\nfrom regard.train import parallel\nparallel.GRACE = 0.5\nparallel.follow_launcher()\n"
+        "signal.signal(signal.SIGTERM, lambda number, frame: os.write(1, b'asked\\n'))\nos.write(1, b'ready\\n')\n"
         "while True: time.sleep(0.1)\n"
     )
     launcher = "import sys\nfrom regard.train.parallel import launch\nlaunch(2, [sys.executable, sys.argv[1]])"

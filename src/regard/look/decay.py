@@ -31,7 +31,7 @@ class GradientDecay:
 
     >>> decay = GradientDecay.from_norms("rnn", np.array([[8.0, 0.0, 0.0], [1.0, 2.0, 0.0], [1.0, 2.0, 4.0]]),
     ...     np.array([[0, -1, -2], [1, 0, -1], [2, 1, 0]]))
-    >>> decay.norms, decay.rate
+    >>> decay.norms, round(decay.rate, 6)
     ((1.0, 0.5, 0.25), 0.5)
     >>> decay.summary()
     'rnn: each step further back multiplies the gradient by 0.5000; at 2 steps it is 0.2500 x that at 0'

@@ -33,9 +33,8 @@ with RunLock(Path(sys.argv[1])):
         print("exec", subprocess.Popen(["sleep", "60"]).pid, flush=True)
     elif sys.argv[2:] == ["fork"]:
         import os
-        if (child := os.fork()) == 0:
-            time.sleep(60)
-        print("fork", child, flush=True)
+        if os.fork() == 0:
+            print("fork", os.getpid(), flush=True)  # by the child, which has then dropped the lock
     else:
         print("held", flush=True)
     time.sleep(60)

@@ -132,3 +132,12 @@ def test_what_a_plugin_may_know_is_left_to_the_classes(folder, monkeypatch):
 def test_a_recipe_that_starts_from_a_model_is_left_to_the_classes(folder):
     Path("tuned.toml").write_text('[data]\nkind = "phrases"\n[model]\ninit = "runs/a"\n', encoding="utf-8")
     check_recipe(Path("tuned.toml"), ["train.steps=3"])
+
+
+def test_a_recipe_may_come_through_a_pipe(folder):
+    """A pipe can be read once: the check before torch is imported leaves it to the classes."""
+    recipe = "[data]\nkind = 'phrases'\n[model]\npreset = 'transformer-tiny'\n"
+    command = f"{sys.executable} -m regard config show <(printf '%s' \"$0\") train.steps=3"
+    done = subprocess.run(["bash", "-c", command, recipe], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "steps = 3" in done.stdout

@@ -215,3 +215,10 @@ def test_the_shipped_recipes_can_be_read(monkeypatch):
     assert recipes
     for recipe in recipes:
         assert len(Comparison.read(recipe).members) >= 4
+
+
+def test_home_folders_and_variables_are_expanded_in_the_whole_family(tmp_path, monkeypatch):
+    monkeypatch.setenv("BASE", str(tmp_path))
+    family = read(GRU, TRANSFORMER, "family.gru.init=$BASE/a", "text.tokenizer=$BASE/b")
+    first = family.members[0].recipe
+    assert (first.init, first.text.tokenizer) == (tmp_path / "a", tmp_path / "b")

@@ -108,6 +108,7 @@ def compare_family(source: Path, settings: tuple[str, ...], out: Path | None, np
         comparison.members[0].recipe.fetch(stages.download)
         failures = train_family(comparison, folder, member_trainer(stages, nproc), stages)
         runs = {member.name: folder / member.name for member in comparison.members}
+        set_threads()  # training has set its own
         table = compare_runs(runs, failures, stages, chosen_device())
     return save_table(table, folder)
 

@@ -54,7 +54,8 @@ def check_sources(source: Path, settings: tuple[str, ...]) -> None:
     if "torch" in sys.modules:  # then the classes themselves are at hand
         return
     if not source.is_dir():
-        check_recipe(source, settings)
+        if source.is_file() or not source.exists():  # a pipe can be read only once
+            check_recipe(source, settings)
         return
     read_recipe_table(source)
     recipe = source / "recipe.toml"

@@ -69,8 +69,8 @@ class Comparison:
         if not isinstance(family, dict) or len(family) < 2:
             names = f"{len(family)}: {', '.join(family)}" if family else "none"
             raise ConfigError(f"a comparison needs at least two models, one [family.NAME] each; there is {names}")
-        if "data" in shared:
-            shared["data"] = expand_paths(shared["data"])
+        shared |= {key: expand_paths(shared[key]) for key in ("data", "text") if key in shared}
+        family = expand_paths(family)
         if any(isinstance(own, dict) and "init" in own for own in family.values()):
             shared.setdefault("text", {})  # all members share data and tokenizer: rows of the sources are mapped to it
         members = tuple(FamilyMember(name, _member_recipe(name, shared, own)) for name, own in family.items())

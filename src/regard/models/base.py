@@ -198,7 +198,7 @@ class EncoderDecoderConfigBase(ModelConfigBase, ABC):
 
 
 def parameters(model: nn.Module) -> int:
-    """Number of trainable parameters; tied ones count once.
+    """Number of parameters, frozen ones included; tied ones count once.
 
     >>> parameters(nn.Linear(3, 2))
     8

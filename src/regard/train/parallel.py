@@ -72,7 +72,7 @@ def follow_launcher() -> None:
 
 
 def _ask_for_death_signal(parent: int) -> bool:
-    """Ask the kernel (Linux) for a SIGTERM when the parent process dies; False if that is not to be had."""
+    """Ask the kernel (Linux) for a SIGTERM when the parent process dies; False if it is not supported."""
     parent_death_signal = 1  # PR_SET_PDEATHSIG
     try:
         asked = ctypes.CDLL(None).prctl(parent_death_signal, int(signal.SIGTERM), 0, 0, 0) == 0

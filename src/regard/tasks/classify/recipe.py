@@ -78,8 +78,12 @@ class ClassifyRecipe(Recipe):
         if self.vectors.path and not (is_text and self.text.kind == "word"):
             what = f'text.kind = "{self.text.kind}" splits them' if is_text else "a table has none"
             raise ConfigError(f'vectors.path: the file holds whole words, and {what}; use text.kind = "word"')
-        if self.vectors.path and (self.init or self.text.tokenizer):
+        if self.vectors.path and self.init:
             raise ConfigError("vectors.path and model.init both give the embedding its first weights; leave one out")
+        if self.vectors.path and self.text.tokenizer:
+            raise ConfigError(
+                "vectors.path adds the words of its file to the vocabulary, and text.tokenizer has a fixed one; leave one out"
+            )
         if self.text.dropout:
             raise ConfigError(
                 f"text.dropout = {self.text.dropout}: texts are tokenized once, in preparation; set it to 0"

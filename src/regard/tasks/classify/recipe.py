@@ -82,7 +82,8 @@ class ClassifyRecipe(Recipe):
             raise ConfigError("vectors.path and model.init both give the embedding its first weights; leave one out")
         if self.vectors.path and self.text.tokenizer:
             raise ConfigError(
-                "vectors.path adds the words of its file to the vocabulary, and text.tokenizer has a fixed one; leave one out"
+                "vectors.path adds the words of its file to the vocabulary, and text.tokenizer has a fixed one; "
+                "leave one out"
             )
         if self.text.dropout:
             raise ConfigError(

@@ -172,11 +172,16 @@ def _changed(path: Path, what: str) -> ModelError:
     return ModelError(f"{path}: {what}; this run is damaged, restore the file from a copy{edit}")
 
 
-def read_recipe_table(run: Path) -> config.Table:
-    """The tables of a run's recipe.toml, checked against its manifest."""
+def check_is_run(run: Path, where: str = "") -> None:
+    """Refuse a path that is not a run directory; `where` names the setting that gave it, such as "model.init: "."""
     if not os.path.lexists(run / RECIPE):
         why = f"it has no {RECIPE}" if run.is_dir() else "there is no such directory"
-        raise ModelError(f"{run} is not a run: {why}")
+        raise ModelError(f"{where}{run} is not a run: {why}")
+
+
+def read_recipe_table(run: Path) -> config.Table:
+    """The tables of a run's recipe.toml, checked against its manifest."""
+    check_is_run(run)
     try:
         return config.parse_toml(read_kept(run / RECIPE, config.MAX_SIZE), run / RECIPE)
     except OSError as error:

@@ -62,7 +62,7 @@ def has_recipe(path: Path) -> bool:
 
 def summarize_run(path: Path) -> RunSummary:
     """The summary of a run; for a damaged or hostile folder, one that says why it is unreadable."""
-    changed = _modified_at(path)
+    changed = modified_at(path)
     try:
         try:
             recipe, state = read_recipe_table(path), read_state(path)
@@ -138,7 +138,8 @@ def _whole(value: Any) -> int | None:
     return value if is_finite(value) and isinstance(value, int) else None
 
 
-def _modified_at(path: Path) -> float:
+def modified_at(path: Path) -> float:
+    """Time of the newest checkpoint, else of the folder; 0 if it was removed meanwhile."""
     for place in (path / "last", path):
         try:
             return place.stat().st_mtime

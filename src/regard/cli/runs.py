@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,9 +87,9 @@ def read_run(path: Path) -> RunSummary:
 
 def check_run(path: Path) -> Path:
     """The path, if it is a run; else a ModelError."""
-    if not os.path.lexists(path / "recipe.toml"):
-        why = "it has no recipe.toml" if path.is_dir() else "there is no such directory"
-        raise ModelError(f"{path} is not a run: {why}")
+    from regard.manifest import check_is_run
+
+    check_is_run(path)
     return path
 
 

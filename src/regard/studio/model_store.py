@@ -13,7 +13,7 @@ from typing import Any
 
 import regard
 from regard.errors import RegardError
-from regard.run_summary import RunSummary, display_path, has_recipe, summarize_run
+from regard.run_summary import RunSummary, display_path, has_recipe, modified_at, summarize_run
 from regard.studio.errors import ApiError
 from regard.text import Tokenizer
 from regard.text.tokenizer import Encoded
@@ -91,7 +91,7 @@ class ModelStore:
     def _named_runs(self) -> list[tuple[Path, str]]:
         """Folders of the models with their names, in the order of the list."""
         paths = [path for path in self._runs() if has_recipe(path)][:MAX_LISTED]
-        paths.sort(key=_modified_at, reverse=True)
+        paths.sort(key=modified_at, reverse=True)
         found, example = [(path, self._name(path)) for path in paths], self.example()
         return found if example is None else [*found, (example, EXAMPLE)]
 
@@ -143,13 +143,6 @@ class ModelStore:
 
 def _id(path: Path) -> str:
     return hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:12]
-
-
-def _modified_at(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:  # removed meanwhile
-        return 0.0
 
 
 def _folders(path: Path) -> list[Path]:

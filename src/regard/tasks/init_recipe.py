@@ -9,7 +9,7 @@ from typing import Literal
 from regard import config
 from regard.errors import InputError, ModelError
 from regard.files import file_sha256
-from regard.manifest import OtherVersion, read_recipe_table
+from regard.manifest import OtherVersion, check_is_run, read_recipe_table
 from regard.renamed import renamed_key
 from regard.text import Tokenizer
 from regard.train.checkpoint_store import run_folder
@@ -50,10 +50,7 @@ def with_source_sections(table: config.Table, has_text: bool, started: Path | No
 def _source_sections(init: str) -> config.Table:
     """[model] and [text] of the source; text.tokenizer names it, and BPE-dropout is not taken over."""
     run = run_folder(init)
-    file = run / "recipe.toml"
-    if not file.is_file():
-        why = "it has no recipe.toml" if run.is_dir() else "there is no such directory"
-        raise ModelError(f"model.init: {init} is not a run: {why}")
+    check_is_run(run, "model.init: ")
     source = read_recipe_table(run)
     for key in config.flat({name: source[name] for name in ("model", "text") if name in source}):
         if present := renamed_key(key):

@@ -1,12 +1,16 @@
 """regard eval, average, look, runs, data: commands on trained runs."""
 
 import json
+import resource
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import regard
+from regard.train import checkpoint
+from regard.train.checkpoint_store import checkpoints
 
 
 def test_eval_prints_each_score_with_its_signature_and_interval(trained, run_cli):
@@ -76,6 +80,62 @@ def test_the_average_of_checkpoints_is_a_model(trained, run_cli, tmp_path):
 def test_without_last_all_kept_checkpoints_are_averaged(trained, run_cli, tmp_path):
     result = run_cli("average", trained, "--out", tmp_path / "mean")
     assert (result.code, result.err) == (0, "the mean of steps 10, 20, 30\n")
+
+
+@pytest.fixture
+def rolled_back(trained, tmp_path):
+    """A run with its initial weights, a step that was saved twice, and a step after `last`."""
+    run = tmp_path / "run"
+    shutil.copytree(trained, run, symlinks=True)
+    weights = checkpoint.read(run / "checkpoints/00000010").tensors("model")
+    for step in (20, 0):
+        checkpoint.save(run, step, {"model": weights}, {"step": step, "steps": 30}, keep=9)
+    shutil.copytree(trained / "checkpoints", run / "checkpoints", dirs_exist_ok=True)  # saving removed some
+    (run / "last").unlink()
+    (run / "last").symlink_to("checkpoints/00000020-2")
+    names = ["00000000", "00000010", "00000020", "00000020-2", "00000030"]
+    assert [path.name for path in checkpoints(run)] == names
+    return run
+
+
+def test_the_average_ends_at_the_last_checkpoint_and_leaves_out_initial_weights(rolled_back, run_cli, tmp_path):
+    result = run_cli("average", rolled_back, "--out", tmp_path / "mean")
+    assert (result.code, result.err) == (0, "the mean of steps 10, 20\n")
+    mean = regard.load(tmp_path / "mean").module.state_dict()
+    for name, weight in regard.load(rolled_back / "checkpoints/00000020-2").module.state_dict().items():
+        assert weight == pytest.approx(mean[name], abs=1e-6)  # steps 10 and 20-2 are equal
+    last = rolled_back / "last"
+    last.unlink()
+    shutil.copytree(rolled_back / "checkpoints/00000010", last)  # as tools without links copy it
+    assert run_cli("average", rolled_back, "--out", tmp_path / "one").err == "the mean of steps 10\n"
+    shutil.rmtree(last)
+    last.symlink_to("checkpoints/00000000")
+    assert run_cli("average", rolled_back, "--out", tmp_path / "initial").err == "the mean of steps 0\n"
+
+
+def test_a_checkpoint_of_the_initial_weights_is_shown_as_one(rolled_back, run_cli):
+    (rolled_back / "last").unlink()
+    (rolled_back / "last").symlink_to("checkpoints/00000000")
+    assert ": transformer, 0 of 30 steps\n" in run_cli("runs", "show", rolled_back).out
+
+
+def test_an_average_that_fails_leaves_nothing_behind(trained, run_cli, tmp_path):
+    run, out = tmp_path / "run", tmp_path / "run-average"
+    shutil.copytree(trained, run, symlinks=True)
+    real = (run / "tokenizer.json").read_bytes()
+    (run / "tokenizer.json").unlink()
+    result = run_cli("average", run)
+    message = f"error: {run / 'tokenizer.json'}: cannot be read (No such file or directory)\n"
+    assert (result.code, result.err, out.exists()) == (3, message, False)
+    (run / "tokenizer.json").write_bytes(real)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((run / "last/model.safetensors").stat().st_size - 1, limits[1]))
+    try:
+        result = run_cli("average", run)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (result.code, "raise `ulimit -f`" in result.err, out.exists()) == (74, True, False)
+    assert run_cli("average", run).code == 0
 
 
 def test_look_prints_a_text_without_control_characters(trained, run_cli):

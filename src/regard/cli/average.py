@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,18 +41,15 @@ def average(run: Path, last: int | None, out: Path | None) -> None:
       regard average runs/demo --last 3 --out models/demo
     """
     open_run(run)
-    from regard.files import cannot_write, fsync_folder, read_bounded, write_bytes_atomically
-    from regard.manifest import MAX_KEPT, RECIPE, list_files, read_kept, require_manifest
+    from regard.files import cannot_write
     from regard.run import Run
-    from regard.run_lock import RunLock
-    from regard.tasks.init_weights import INIT_FILE
-    from regard.train import checkpoint
+    from regard.run_lock import RunLock, clear_run
 
     Run(run).recipe()
-    listed = require_manifest(run)
     out = out or run.with_name(f"{run.resolve().name}-average")
     if out.exists():
         raise OutputError(f"{out} exists already; name another with --out")
+    files = read_files(run)
     steps, weights = read_average(run, last)
     try:
         out.mkdir(parents=True)
@@ -57,21 +57,60 @@ def average(run: Path, last: int | None, out: Path | None) -> None:
         raise OutputError(f"{out} exists already; name another with --out") from None
     except OSError as error:
         raise cannot_write(out, 0, error) from error
-    with RunLock(out):
-        try:
-            for name in (RECIPE, *listed.artifacts):
-                write_bytes_atomically(out / name, read_kept(run / name))
-            for name in (ENVIRONMENT, INIT_FILE):
-                if (run / name).is_file():
-                    write_bytes_atomically(out / name, read_bounded(run / name, MAX_KEPT))
-            list_files(out, [out / name for name in listed.artifacts])
-            fsync_folder(out.parent)
-        except OSError as error:
-            raise cannot_write(out, sum(w.nbytes for w in weights.values()), error) from error
-        state = {"averaged": steps, "step": steps[-1], "steps": steps[-1]}
-        checkpoint.save(out, steps[-1], {"model": weights}, state, best=True)
+    try:
+        with RunLock(out):
+            try:
+                write_average(out, files, steps, weights)
+            except BaseException:
+                with suppress(OSError):
+                    clear_run(out)
+                raise
+    except BaseException:
+        with suppress(OSError):
+            out.rmdir()  # so that the same command can be tried again
+        raise
     Console.of_verb().print(f"the mean of steps {', '.join(f'{step:,}' for step in steps)}")
     click.echo(str(out))
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """Contents of the files that a model of a run needs beside its weights, by name."""
+
+    kept: dict[str, bytes]
+    """those that the manifest lists: the recipe and the artifacts"""
+    others: dict[str, bytes]
+
+
+def read_files(run: Path) -> RunFiles:
+    """The files of a run that its average needs too."""
+    from regard.files import read_bounded
+    from regard.manifest import MAX_KEPT, RECIPE, read_kept, require_manifest
+    from regard.tasks.init_weights import INIT_FILE
+
+    try:
+        kept = {name: read_kept(run / name) for name in (RECIPE, *require_manifest(run).artifacts)}
+        others = [name for name in (ENVIRONMENT, INIT_FILE) if (run / name).is_file()]
+        return RunFiles(kept, {name: read_bounded(run / name, MAX_KEPT) for name in others})
+    except OSError as error:
+        raise ModelError(f"{error.filename or run}: cannot be read ({error.strerror or error})") from error
+
+
+def write_average(out: Path, files: RunFiles, steps: list[int], weights: dict[str, Tensor]) -> None:
+    """Write the averaged model into an empty, locked directory."""
+    from regard.files import cannot_write, fsync_folder, write_bytes_atomically
+    from regard.manifest import list_files
+    from regard.train import checkpoint
+
+    try:
+        for name, data in (files.kept | files.others).items():
+            write_bytes_atomically(out / name, data)
+        list_files(out, [out / name for name in files.kept])
+        fsync_folder(out.parent)
+    except OSError as error:
+        raise cannot_write(out, sum(w.nbytes for w in weights.values()), error) from error
+    state = {"averaged": steps, "step": steps[-1], "steps": steps[-1]}
+    checkpoint.save(out, steps[-1], {"model": weights}, state, best=True)
 
 
 def read_average(run: Path, last: int | None) -> tuple[list[int], dict[str, Tensor]]:
@@ -90,9 +129,7 @@ def read_average(run: Path, last: int | None) -> tuple[list[int], dict[str, Tens
 
 def newest_checkpoints(run: Path, last: int | None) -> list[Path]:
     """Folders of the newest checkpoints: `last` of them, or all that are kept, up to DEFAULT_LAST."""
-    from regard.train import checkpoint_store
-
-    paths = checkpoint_store.checkpoints(run)[-(last or DEFAULT_LAST) :]
+    paths = trained_checkpoints(run)[-(last or DEFAULT_LAST) :]
     if not paths:
         raise ModelError(f"{run} has no finished checkpoint; train it first")
     if last is not None and len(paths) < last:
@@ -100,3 +137,19 @@ def newest_checkpoints(run: Path, last: int | None) -> list[Path]:
         remedy = f"train with train.keep_checkpoints={last}, or use --last {len(paths)}"
         raise ModelError(f"{run} has {has}, {last} were asked for; {remedy}")
     return paths
+
+
+def trained_checkpoints(run: Path) -> list[Path]:
+    """Checkpoints up to the one that `last` names, one per step, oldest first; the initial weights only if alone.
+
+    Those after `last` are left over from before the run was rolled back, such as after a divergence.
+    """
+    from regard.train.checkpoint_store import checkpoints, parse_name, resolve_link
+    from regard.train.manifest import read_manifest
+
+    found = {parse_name(path) or (0, 0): path for path in checkpoints(run)}
+    if (newest := resolve_link(run, "last")) is not None:
+        limit = parse_name(newest) or (read_manifest(newest).step, sys.maxsize)  # a folder may be copied in its place
+        found = {key: path for key, path in found.items() if key <= limit}
+    by_step = {step: path for (step, _), path in found.items()}  # the highest revision is the last of its step
+    return [path for step, path in by_step.items() if step > 0] or list(by_step.values())

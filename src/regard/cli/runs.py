@@ -115,7 +115,8 @@ def show(run: Path, as_json: bool) -> None:
     if as_json:
         print_json(json_safe(row | {"recipe": summary.recipe}))
         return
-    step = f"{row['step']:,} of {row['steps']:,} steps" if row["step"] and row["steps"] else "no checkpoint yet"
+    has_step = row["step"] is not None and row["steps"] is not None
+    step = f"{row['step']:,} of {row['steps']:,} steps" if has_step else "no checkpoint yet"
     click.echo(f"{row['run']}: {row['model']}, {step}")
     for found in row["validations"]:
         best = "  best" if found.get("best") else ""

@@ -137,13 +137,14 @@ def test_the_lock_stays_while_a_run_is_cleared_and_leaves_with_a_removed_one(tmp
     assert not run.exists()
 
 
-def test_a_removal_that_was_interrupted_leaves_a_run_that_can_be_removed(tmp_path, monkeypatch):
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.ENOTEMPTY, errno.ENOENT])
+def test_a_removal_that_was_interrupted_leaves_a_run_that_can_be_removed(tmp_path, monkeypatch, number):
     run = tmp_path / "run"
     (run / "checkpoints").mkdir(parents=True)
     for name in ("recipe.toml", "tokenizer.json"):
         (run / name).write_text("")
     with monkeypatch.context() as patch:
-        patch.setattr("shutil.rmtree", lambda path: (_ for _ in ()).throw(OSError(errno.EBUSY, "busy")))
+        patch.setattr("shutil.rmtree", lambda path: (_ for _ in ()).throw(OSError(number, "busy")))
         check_refused(OutputError, f"{run}: cannot be removed (busy)", lambda: remove_run(run))
     assert (run / "recipe.toml").exists()
     (tmp_path / "link").symlink_to("run")
@@ -203,6 +204,34 @@ def test_the_lock_of_a_live_process_is_not_removed_and_one_of_a_dead_process_is(
     holder.kill()
     assert remove_lock(tmp_path)
     assert not (tmp_path / FILE).exists()
+
+
+def test_the_lock_of_a_writer_that_starts_meanwhile_is_not_removed(tmp_path, monkeypatch, hold):
+    """Between the opening of a dead process's lock and its removal, another process takes the lock."""
+    (tmp_path / FILE).write_text(json.dumps(OTHER_HOST))
+    real, holders = fcntl.flock, []
+
+    def flock(descriptor: int, flags: int) -> None:
+        if not holders:
+            (tmp_path / FILE).unlink()
+            holders.append(hold(tmp_path))
+        real(descriptor, flags)
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    message = refusal(RunLocked, lambda: remove_lock(tmp_path))
+    assert f"(process {holders[0].process.pid} on host" in message
+    assert (tmp_path / FILE).exists()
+
+
+@pytest.mark.parametrize("act", [take, remove_lock])
+def test_an_error_of_the_file_system_is_reported_with_the_lock_file(tmp_path, monkeypatch, act):
+    def flock(descriptor: int, flags: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    (tmp_path / FILE).write_text("")
+    monkeypatch.setattr("fcntl.flock", flock)
+    message = f"{tmp_path / FILE}: cannot be locked (Input/output error)"
+    check_refused(OutputError, message, lambda: act(tmp_path))
 
 
 @pytest.fixture

@@ -190,6 +190,9 @@ def remove_run(run: Path) -> None:
             if not isinstance(error.__cause__, OSError) or error.__cause__.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             clear_run(run)  # no room for a lock file: then no process has one, and removing makes room
+    except OSError as error:
+        raise OutputError(f"{run}: cannot be removed ({error.strerror})") from None
+    try:
         run.rmdir()
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):  # another process begins a new run here
@@ -206,15 +209,18 @@ def remove_lock(run: Path) -> bool:
         raise cannot_write(run, 0, error) from error
     try:
         record = LockRecord.read(descriptor)
-        is_free = _try_flock(descriptor)
+        is_free = _try_flock(descriptor, run)
         if is_free is False and (record is None or record.is_here):
             raise locked_error(run, record)
         if is_free is None and record is not None and record.is_here and not record.is_gone:
             raise locked_error(run, record)
-        (run / FILE).unlink(missing_ok=True)
+        if is_current := _is_file_of(descriptor, run):
+            (run / FILE).unlink(missing_ok=True)
+    except OSError as error:
+        raise cannot_write(run / FILE, 0, error) from error
     finally:
         os.close(descriptor)
-    return True
+    return is_current or remove_lock(run)  # a new writer may have replaced the file after it was opened
 
 
 def locked_error(run: Path, record: LockRecord | None, has_locks: bool = True) -> RunLocked:
@@ -255,7 +261,7 @@ def _open(run: Path, flags: int) -> int:
 
 def _lock(descriptor: int, run: Path) -> bool:
     """Take the lock and record it; False if the file was removed meanwhile, RunLocked if another writer has it."""
-    own, is_free = LockRecord.of_this_process(), _try_flock(descriptor)
+    own, is_free = LockRecord.of_this_process(), _try_flock(descriptor, run)
     if is_free is None:
         _take_by_record(descriptor, own, run)
         return True
@@ -271,15 +277,15 @@ def _lock(descriptor: int, run: Path) -> bool:
     return True
 
 
-def _try_flock(descriptor: int) -> bool | None:
-    """Whether the lock was taken; None if the file system has no locks."""
+def _try_flock(descriptor: int, run: Path) -> bool | None:
+    """Whether the lock of a run was taken; None if the file system has no locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in NO_LOCKS:
             return None
         if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-            raise
+            raise OutputError(f"{run / FILE}: cannot be locked ({error.strerror})") from error
         return False
     return True
 

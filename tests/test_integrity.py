@@ -195,6 +195,9 @@ def test_an_averaged_model_and_linked_data_have_manifests(run: Path, data: Path,
     assert other.is_prepared(recipe)
     assert (other.path / "labels.json").samefile(run / "labels.json")
     assert read_run_manifest(other.path) == read_run_manifest(run)
+    (other.path / "data/identity.json").unlink()
+    Run(run).share_prepared(other, recipe)  # the artifacts are links to the same files already
+    assert other.is_prepared(recipe)
 
 
 def test_everything_that_is_kept_is_flushed_before_it_is_renamed_and_survives_a_crash(

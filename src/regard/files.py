@@ -177,6 +177,7 @@ def move_file(source: Path, target: Path) -> None:
     with open_regular(source) as file:
         os.fsync(file.fileno())
     source.replace(target)
+    source.unlink(missing_ok=True)  # rename(2) does nothing if both are hard links to one file
     for folder in dict.fromkeys((target.parent, source.parent)):
         fsync_folder(folder)
 

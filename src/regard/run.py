@@ -35,7 +35,7 @@ from regard.renamed import RENAMED_VALUES, renamed_key
 from regard.run_data import find_artifacts, is_prepared, prepare_data, share_data
 from regard.run_lock import RunLock, clear_run, hold_lock, is_empty
 from regard.tasks import Model, Recipe
-from regard.tasks.init_weights import InitReport, InitSource, check_shape, init_weights
+from regard.tasks.init_weights import INIT_FILE, InitReport, InitSource, check_shape, init_weights
 from regard.train import checkpoint, checkpoint_store
 from regard.train.checkpoint_store import run_folder
 from regard.train.config import AFTER_DIVERGENCE, MAY_CHANGE
@@ -137,6 +137,8 @@ class Run:
                 list_files(self.path, find_artifacts(self.path, recipe))
         write_recipe(self.path, text)
         clear_diverged(self.path)
+        if recipe.init is None and not checkpoint_store.checkpoints(self.path):
+            (self.path / INIT_FILE).unlink(missing_ok=True)  # of a start with --from that made no checkpoint
         if not (self.path / "environment.json").exists():
             write_text_atomically(self.path / "environment.json", json.dumps(environment(), indent=1) + "\n")
 

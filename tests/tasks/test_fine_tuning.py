@@ -253,6 +253,14 @@ def test_the_short_form_and_the_log_the_json_and_the_card_name_what_was_taken(
     assert (shown["model"]["init"], shown["text"]["tokenizer"]) == ("one", "one")
 
 
+def test_a_start_from_a_model_that_made_no_checkpoint_is_no_lineage(runs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    start(path, *BASE, f"model.init={runs}/base")[1].save(path)
+    train(path, *BASE)
+    assert InitReport.load(path) is None
+    assert "fine-tuned" not in (path / "MODEL_CARD.md").read_text(encoding="utf-8")
+
+
 def test_a_recipe_with_init_survives_writing_and_reading(runs: Path) -> None:
     recipe = Recipe.read(None, [*BASE, f"model.init={runs}/base"])
     table = config.plain(recipe)

@@ -15,8 +15,9 @@ from regard.data.tatoeba import Tatoeba
 from regard.device import resolve_device
 from regard.errors import NetworkError, kind_of_exit_code
 from regard.program import program_name
-from regard.run import load, record
+from regard.run import Run, load, record
 from regard.run_lock import RunLock
+from regard.tasks import Recipe
 from regard.tasks.translate.recipe import TranslationModel
 from regard.train.parallel import launch
 
@@ -34,11 +35,13 @@ def run_demo(
     settings: Sequence[str] = (),
 ) -> None:
     """Download, train, evaluate, translate, draw, and print next steps; running it again resumes where it stopped."""
-    device = next((s.partition("=")[2] for s in reversed(settings) if s.startswith("train.device=")), "auto")
     begun = (out / "recipe.toml").exists()  # with the data of that time
     if not begun and not any(setting.startswith("data") for setting in settings):
         settings = [*_data_settings(report, fetching), *settings]
     with as_file(files(regard) / "demo.toml") as recipe:
+        if begun:
+            Run(out).recipe()  # raises if an earlier version of regard wrote it
+        device = Recipe.read(out / "recipe.toml" if begun else recipe, settings, started=out).train.device
         command = [sys.executable, "-m", "regard", "train", str(out if begun else recipe), *settings, "--out", str(out)]
         # on a CPU, one process per core is faster than one with several threads
         processes = min(os.cpu_count() or 1, 4) if resolve_device(device).type == "cpu" else 1

@@ -29,7 +29,14 @@ NOTE = 5.0
 BEAT = 5.0
 """seconds between heartbeats, at most"""
 TIMED_OUT = ("timed out", "timeout")
-CLOSED = ("connection closed", "connection reset", "broken pipe", "socket closed", "connection refused")
+CLOSED = (
+    "connection closed",
+    "connection was likely closed",
+    "connection reset",
+    "broken pipe",
+    "socket closed",
+    "connection refused",
+)
 
 
 class RankWatch:
@@ -61,7 +68,10 @@ class RankWatch:
     def wait_for_main(self) -> None:
         """Wait until the main rank gets here, however long that takes, unless its heartbeat stops for `timeout`."""
         self._waits += 1
-        key = f"done/{self._waits}"
+        with self.explain_failures():  # the process that hosts the store may end
+            self._wait_for_main(f"done/{self._waits}")
+
+    def _wait_for_main(self, key: str) -> None:
         if self.rank == 0:
             self.store.set(key, "")
             return

@@ -173,6 +173,13 @@ def test_ctrl_c_saves_and_the_same_command_resumes(family, start, run_cli):
     assert "resumed  at step" in result.err
 
 
+def test_the_processes_of_a_family_print_as_much_as_the_command_that_starts_them(family, run_cli, monkeypatch):
+    commands: list[list[str]] = []
+    monkeypatch.setattr("regard.train.parallel.launch", lambda count, command: commands.append(command) or 2)
+    assert run_cli("compare", family, "--nproc", 2, "-v").code == 2
+    assert commands[0][3:] == ["train", "runs/family/lstm", "-v"]
+
+
 @pytest.mark.slow
 def test_models_may_be_trained_by_several_processes_and_stdout_has_only_the_table(family, start):
     process = start("compare", family, "--nproc", 2, "--json", stderr=None)

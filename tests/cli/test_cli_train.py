@@ -79,6 +79,20 @@ def test_a_dry_run_prints_an_estimate_and_writes_nothing(tiny, run_cli):
     assert [path.name for path in Path().iterdir()] == ["tiny.toml"]
 
 
+def test_a_dry_run_measures_the_memory_of_the_device_it_ran_on(tiny, run_cli, monkeypatch):
+    monkeypatch.setattr("regard.cli.dry_run.peak_memory", lambda device="?": {"cpu": 2.5}[device])  # no GPU is needed
+    result = run_cli("train", tiny, "--dry-run", "--device", "cpu")
+    assert " memory   2.5 GiB at most" in result.out, result.err
+
+
+@pytest.mark.parametrize(("given", "passed"), [(["-v"], ["-v"]), (["-q"], ["-q"]), ([], [])])
+def test_the_processes_print_as_much_as_the_command_that_starts_them(tiny, run_cli, monkeypatch, given, passed):
+    commands: list[list[str]] = []
+    monkeypatch.setattr("regard.train.parallel.launch", lambda count, command: commands.append(command) or 0)
+    assert run_cli("train", tiny, "--nproc", 2, *given).code == 0
+    assert commands[0][commands[0].index("--out") + 2 :] == passed
+
+
 def test_a_budget_on_the_command_line_replaces_the_recipes(tiny, run_cli):
     values = json.loads(run_cli("config", "show", tiny, "train.epochs=2", "--json").out)
     assert "steps" not in values["train"] and values["train"]["epochs"] == 2.0

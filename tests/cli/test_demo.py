@@ -6,6 +6,17 @@ from xml.etree import ElementTree
 import pytest
 
 
+@pytest.mark.parametrize("setting", ['train.device="cpu"', "train.device=cpu", 'train={device = "cpu"}'])
+def test_the_device_of_the_demo_is_that_of_its_recipe(tmp_path, monkeypatch, run_cli, setting):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    started: list[int] = []
+    monkeypatch.setattr("regard.demo.launch", lambda count, command: started.append(count) or 2)
+    result = run_cli("demo", 'data={kind = "phrases", count = 100}', setting)
+    assert result.err == "error: training stopped with exit code 2; run the same command again to resume\n"
+    assert started == [3]  # one process per core
+
+
 @pytest.mark.slow
 def test_the_demo_trains_evaluates_translates_draws_and_prints_what_is_next(tmp_path, monkeypatch, run_cli):
     monkeypatch.chdir(tmp_path)

@@ -244,6 +244,30 @@ def test_a_main_rank_without_a_heartbeat_is_named_by_one_of_the_others():
     assert [error and error.is_reported for error in errors] == [False, True]
 
 
+STORE = """
+import time
+import torch.distributed as dist
+store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+print(store.port, flush=True)
+time.sleep(120)
+"""
+
+
+def test_the_end_of_the_process_that_hosts_the_store_is_a_lost_rank():
+    command = [sys.executable, "-c", STORE]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=child_environment()) as host:
+        try:
+            assert host.stdout is not None
+            store = dist.TCPStore("127.0.0.1", int(host.stdout.readline()), is_master=False)
+            store.set("heartbeat", "1")
+        finally:
+            host.kill()
+    message = "another rank ended during training; see its output, then run the same command again to resume"
+    watch = RankWatch(store, 1, 2, 60)
+    for _ in range(2):  # the connection is found to be closed, and is closed
+        assert refusal(RankLost, watch.wait_for_main) == message
+
+
 def fail(watch: RankWatch, text: str) -> Callable[[], None]:
     def collective() -> None:
         with watch.explain_failures():

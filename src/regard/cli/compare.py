@@ -132,8 +132,8 @@ def member_trainer(stages: StageProgress, nproc: int) -> Callable[[Recipe, Path]
             if nproc == 1:
                 train_run(recipe, path, fresh=False)
             else:
-                quiet = ["-q"] if global_options().quiet else []
-                command = [sys.executable, "-c", TRAIN_ON_STDERR, "train", str(path), *quiet]
+                flags = global_options().output_flags()
+                command = [sys.executable, "-c", TRAIN_ON_STDERR, "train", str(path), *flags]
                 raise_for_exit_code(path, launch(nproc, command))
         except Diverged as error:
             stages.console.print(f" {path.name} has no score: {error}")

@@ -84,4 +84,5 @@ def estimate(run: Run, recipe: Recipe, folder: Path) -> Estimate:
         trainer.step([next(stream) for _ in range(recipe.train.accumulate)])
     speed, step_time = throughput([event for event in events if isinstance(event, Stepped)][WARMUP:])
     parameters = next(event.parameters for event in events if isinstance(event, Began))
-    return Estimate(parameters, trainer.state.steps, step_time, speed, recipe.speed_unit(), peak_memory(), init)
+    memory = peak_memory(str(trainer.device))
+    return Estimate(parameters, trainer.state.steps, step_time, speed, recipe.speed_unit(), memory, init)

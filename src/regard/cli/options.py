@@ -56,6 +56,14 @@ class GlobalOptions:
         given = {"train.device": self.device, "train.threads": self.threads}
         return tuple(f"{key}={value}" for key, value in given.items() if value is not None)
 
+    def output_flags(self) -> list[str]:
+        """The flags that make another process of regard print as much as this one.
+
+        >>> GlobalOptions(verbose=True).output_flags()
+        ['-v']
+        """
+        return [flag for flag, given in (("-q", self.quiet), ("-v", self.verbose)) if given]
+
 
 class OrderedGroup(click.Group):
     """A group that lists its commands in the order in which they were added, and adds the global options to each."""

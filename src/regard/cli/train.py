@@ -65,9 +65,8 @@ def train(
     if nproc > 1 and "RANK" not in os.environ:
         from regard.train.parallel import launch
 
-        quiet = global_options().quiet
-        flags = [flag for flag, given in (("--fresh", fresh), ("--json", as_json), ("-q", quiet)) if given]
-        command = ["train", str(recipe), *settings, "--out", str(path), *flags]
+        flags = [flag for flag, given in (("--fresh", fresh), ("--json", as_json)) if given]
+        command = ["train", str(recipe), *settings, "--out", str(path), *flags, *global_options().output_flags()]
         return launch(nproc, [sys.executable, "-m", "regard", *command])
     report = train_run(chosen, path, fresh)
     if report is not None and as_json:

@@ -23,7 +23,7 @@ from regard.tasks.base import with_weights
 from regard.tasks.copying import CopyTask
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
-from regard.train.trainer import validation_loss
+from regard.train.validation import validation_loss
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,7 @@ from regard.tasks import Model, Recipe
 from regard.tasks.init_weights import INIT_FILE, InitReport, InitSource, check_shape, init_weights
 from regard.train import checkpoint, checkpoint_store
 from regard.train.checkpoint_store import run_folder
-from regard.train.config import AFTER_DIVERGENCE, MAY_CHANGE
-from regard.train.divergence import clear_diverged, has_diverged
+from regard.train.config import refused_changes, resumable_settings
 from regard.train.events import Listener
 from regard.train.manifest import read_manifest
 from regard.train.parameter_limit import parameter_limit, resume_limit
@@ -136,7 +135,6 @@ class Run:
             if listed is None:  # saved before runs had manifests
                 list_files(self.path, find_artifacts(self.path, recipe))
         write_recipe(self.path, text)
-        clear_diverged(self.path)
         if recipe.init is None and not checkpoint_store.checkpoints(self.path):
             (self.path / INIT_FILE).unlink(missing_ok=True)  # of a start with --from that made no checkpoint
         if not (self.path / "environment.json").exists():
@@ -172,11 +170,8 @@ class Run:
     def check_same_recipe(self, recipe: Recipe) -> None:
         """Refuse to resume with a changed recipe; the error lists the differences."""
         differing = config.differences(self.recipe(), recipe)
-        may_change = MAY_CHANGE | (AFTER_DIVERGENCE if has_diverged(self.path) else set())
-        allowed = (*(f"{name}{end}" for name in may_change for end in (" ", ".")), "decode.")
-        wrong = [line for line in differing if not line.startswith(allowed)]
-        if wrong:
-            may = ", ".join(sorted(may_change))
+        if wrong := refused_changes(self.path, differing):
+            may = ", ".join(sorted(resumable_settings(self.path)))
             raise ConfigError(
                 f"{self.path} was started with another recipe: {'; '.join(wrong)}. Use --out for a new run or "
                 f"--fresh to start this one again (a resumed run may change {may} and decode)"

@@ -59,6 +59,19 @@ def namer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 RunCli = Callable[..., Any]
 
 
+def test_a_gpt_whose_first_validation_shows_nan_ends_with_5(
+    run_cli: RunCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("book.txt").write_text(BOOK, encoding="utf-8")
+    Path("gpt.toml").write_text(RECIPE, encoding="utf-8")
+    model = "model={kind = 'gpt', layers = 1, width = 8, heads = 1, ffn_width = 8}"
+    result = run_cli("train", "gpt.toml", model, "train.schedule.lr=1e37", "train.validate_every=1")
+    assert result.code == 5
+    reason = "at the validation the weights or the loss are NaN or infinite. There is no good checkpoint; "
+    assert f"error: training diverged at step 1: {reason}" in result.err
+
+
 def test_a_text_continues_its_prompt_and_the_same_seed_gives_the_same_text(run_cli: RunCli, writer: Path) -> None:
     result = run_cli("generate", writer, "The wind", "--length", 40)
     assert result.code == 0 and result.err == ""

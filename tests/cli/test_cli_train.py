@@ -203,6 +203,15 @@ def test_a_loss_that_is_not_a_number_ends_with_5(tiny, run_cli):
     assert re.search(rf"error: training diverged at step \d+: {reason}{ADVICE}", result.err)
 
 
+def test_a_rate_of_1e37_that_the_first_validation_shows_ends_with_5(tiny, run_cli):
+    rate = "train.schedule={kind = 'constant', lr = 1e37, warmup = 0}"
+    result = run_cli("train", tiny, rate, "train.validate_every=1")
+    assert result.code == 5
+    reason = r"at the validation the weights or the loss are NaN or infinite\. "
+    assert re.search(rf"error: training diverged at step 1: {reason}{ADVICE}", result.err)
+    assert Path("runs/tiny/diverged.json").is_file()
+
+
 def test_a_learning_rate_of_1000_ends_with_5_and_names_no_next_command(tiny, run_cli):
     rate = ("train.schedule.kind=constant", "train.schedule.lr=1000", "train.schedule.warmup=0")
     model = "model={kind = 'seq2seq', layers = 1, width = 16}"

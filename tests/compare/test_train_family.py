@@ -11,10 +11,11 @@ from regard.compare import Comparison, compare_runs, train_family
 from regard.compare.match_parameters import count_parameters
 from regard.compare.train import read_outcome
 from regard.distributed import ProcessGroup
-from regard.errors import ConfigError, Interrupted
+from regard.errors import ConfigError, Diverged, Interrupted
 from regard.models.base import parameters
 from regard.run import Run, load
 from regard.tasks import Recipe
+from regard.train.divergence import has_diverged, mark_diverged
 
 SHARED = [
     "data={kind = 'phrases', count = 200}",
@@ -130,6 +131,23 @@ def test_a_larger_budget_and_a_corrected_member_resume(tmp_path):
     corrected = [BAD.replace("1e38", "1e-3"), TRANSFORMER, "train.steps=6"]
     assert train_family(read(*corrected), tmp_path, train_one, no_progress) == {}
     assert [load(tmp_path / name).step for name in ("bad", "transformer")] == [6, 6]
+
+
+def test_the_rate_of_a_member_that_diverged_may_be_changed_and_no_other(tmp_path):
+    def diverge(recipe, path):
+        train_one(recipe, path)
+        if path.name == "gru":
+            mark_diverged(path, 4, "a test", "another")
+            raise Diverged("training diverged at step 4: a test")
+
+    train_family(read(GRU, TRANSFORMER), tmp_path, diverge, no_progress)
+    assert list(train_family(read(GRU, TRANSFORMER), tmp_path, train_one, no_progress)) == ["gru"]
+    assert has_diverged(tmp_path / "gru")  # it was skipped
+    lower = ["train.steps=6", "family.gru.train={schedule = {lr = 1e-4}}"]
+    with pytest.raises(ConfigError, match=r"transformer: started with another recipe: train.schedule.lr was 0.0005"):
+        train_family(read(GRU, TRANSFORMER, "train.schedule.lr=1e-4"), tmp_path, train_one, no_progress)
+    assert train_family(read(GRU, TRANSFORMER, *lower), tmp_path, train_one, no_progress) == {}
+    assert load(tmp_path / "gru").step == 6 and not has_diverged(tmp_path / "gru")
 
 
 def test_resuming_with_another_recipe_is_refused_for_finished_members_too(tmp_path):

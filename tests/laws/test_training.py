@@ -24,7 +24,8 @@ from regard.train.config import TrainConfig
 from regard.train.events import Skipped, Stepped
 from regard.train.optim import SGD
 from regard.train.schedule import Constant
-from regard.train.trainer import Trainer, train, validation_loss
+from regard.train.trainer import Trainer, train
+from regard.train.validation import validation_loss
 from regard.train.weights import load_weights
 from zoo import ZOO, V, build
 

@@ -17,7 +17,7 @@ import torch
 import torch.multiprocessing as mp
 
 from regard.distributed import ProcessGroup
-from regard.errors import ConfigError, Diverged, Interrupted
+from regard.errors import ConfigError, DataError, Diverged, Interrupted
 from regard.objective import NextToken, Objective, StatefulNextToken
 from regard.run import Recipe, Run
 from regard.spaces import Angles, Classes, Gaussian, Laplace, PointL1, Values, Words
@@ -26,8 +26,8 @@ from regard.tasks.generate.loader import StreamLoader
 from regard.train import checkpoint
 from regard.train.config import TrainConfig
 from regard.train.control import send_command
-from regard.train.divergence import DivergenceRule, DivergenceState, has_diverged
-from regard.train.events import Ended, Event, MetricsFile, RolledBack, Skipped, Stepped
+from regard.train.divergence import DivergenceRule, DivergenceState, has_diverged, mark_diverged
+from regard.train.events import Ended, Event, MetricsFile, RolledBack, Skipped, Stepped, Validated
 from regard.train.schedule import Constant
 from regard.train.trainer import train
 from zoo import V, build
@@ -389,3 +389,98 @@ def test_a_diverged_run_resumes_with_a_lower_rate_and_no_other_run_may_change_it
     assert not has_diverged(run.path)
     with pytest.raises(ConfigError, match=r"train.schedule.lr was 0.001, is 0.002\. Use --out for a new run"):
         run.train(Recipe.read(None, [*tame, "train.schedule.lr=2e-3"]))
+
+
+# Divergence that a validation shows first
+
+AT_VALIDATION = "at the validation the weights or the loss are NaN or infinite"
+
+
+def damage(model: Objective, step: int) -> list[Callable[[Event], None]]:
+    """Listeners that make the weights infinite after the update of a step, as a rate of 1e37 would: once."""
+    return explode(model, step, math.inf)
+
+
+@pytest.mark.parametrize("mode", ["stop", "skip"])
+def test_weights_that_a_validation_finds_infinite_end_a_run_at_its_last_good_checkpoint(
+    mode: Any, tmp_path: Path
+) -> None:
+    events: list[Event] = []
+    model = objective()
+    with pytest.raises(Diverged) as caught:
+        config = replace(SHORT, on_divergence=mode)
+        train(model, CopyTask(), config, tmp_path, listeners=[*damage(model, 6), events.append])
+    good = newest(tmp_path)
+    assert str(caught.value) == (
+        f"training diverged at step 6: {AT_VALIDATION}. The last good checkpoint is {good.path}, step 4; resume from "
+        "it with a lower train.schedule.lr or train.clip_norm"
+    )
+    assert good.step == 4 and has_diverged(tmp_path) and not (tmp_path / "checkpoints/00000006").exists()
+    assert isinstance(events[-1], Ended) and not any(isinstance(event, Validated) for event in events)
+
+
+@pytest.mark.parametrize("step", [6, 14], ids=["in the middle", "at the last step"])
+def test_weights_that_a_validation_finds_infinite_are_rolled_back(step: int, tmp_path: Path) -> None:
+    events: list[Event] = []
+    model = objective()
+    report = train(model, CopyTask(), ROLLBACK, tmp_path, listeners=[*damage(model, step), events.append])
+    assert (report.step, report.reason) == (14, "done")
+    (back,) = [event for event in events if isinstance(event, RolledBack)]
+    assert (back.step, back.diverged_at, back.reason) == (step - 2, step, AT_VALIDATION)
+    assert newest(tmp_path).state["divergence"]["rollbacks"] == 1
+
+
+def test_only_finite_numbers_are_the_best_of_a_run(tmp_path: Path) -> None:
+    found = iter([(2.0, math.nan), (1.0, 5.0), (3.0, math.nan)])
+    events: list[Event] = []
+
+    def validate() -> Any:
+        loss, accuracy = next(found)
+        return {"loss": loss, "accuracy": accuracy, "other": math.inf}, ()
+
+    config = replace(STABLE, steps=6, validate_every=2, best_metric="accuracy")
+    report = train(objective(), CopyTask(), config, tmp_path, listeners=[events.append], validate=validate)
+    assert report.best == {"loss": 1.0, "accuracy": 5.0, "step": 4.0}
+    assert [event.best for event in events if isinstance(event, Validated)] == [False, True, False]
+    assert newest(tmp_path).state["stale"] == 1
+
+
+# Resuming after a divergence
+
+
+def test_the_rate_may_be_changed_until_a_checkpoint_was_trained_with_it(tmp_path: Path) -> None:
+    run = Run(tmp_path / "run")
+    guesses = [Recipe.read(None, [*SETTINGS, "train.steps=10", f"train.schedule.lr={lr}"]) for lr in (1, 0.1, 0.01)]
+    run.train(Recipe.read(None, [*SETTINGS, "train.steps=5", "train.schedule.lr=1e-3"]))
+    mark_diverged(run.path, 7, "a test", "another")
+    run.begin(guesses[0])  # and then preparation fails, or the process is killed
+
+    def fail(event: Event) -> None:
+        if isinstance(event, Stepped):
+            raise DataError("the disk is gone")
+
+    with pytest.raises(DataError):
+        run.train(guesses[1], listeners=[fail])
+    assert has_diverged(run.path)
+    assert run.train(guesses[2]).step == 10
+    assert not has_diverged(run.path)
+    with pytest.raises(ConfigError, match=r"train.schedule.lr was 0.01, is 0.1\."):
+        run.train(guesses[1])
+
+
+def test_a_changed_schedule_is_not_lowered_by_earlier_rollbacks(tmp_path: Path) -> None:
+    wild = replace(ROLLBACK, schedule=Constant(lr=1e4), divergence=DivergenceRule(steps=2, rollbacks=2))
+    tame = replace(wild, schedule=Constant(lr=1e-2))
+    with pytest.raises(Diverged):
+        train(objective(), CopyTask(), wild, tmp_path)
+    assert newest(tmp_path).state["divergence"]["rollbacks"] == 2
+    with pytest.raises(Diverged, match="training diverged at step"):  # the same schedule: no rollback is left
+        train(objective(), CopyTask(), wild, tmp_path)
+    for step in (1, 3):  # stopped and resumed: the rate stays
+        events: list[Event] = []
+        with pytest.raises(Interrupted):
+            train(objective(), CopyTask(), tame, tmp_path, listeners=[stop_at(tmp_path, step), events.append])
+        assert {event.rate for event in events if isinstance(event, Stepped)} == {1e-2}
+    model, events = objective(), []
+    train(model, CopyTask(), tame, tmp_path, listeners=[*explode(model, 8), events.append])
+    assert [event.lr_factor for event in events if isinstance(event, RolledBack)] == [0.5]

@@ -19,7 +19,7 @@ from regard.run import Run
 from regard.run_lock import RunLock
 from regard.tasks import Recipe
 from regard.train import checkpoint_store
-from regard.train.config import MAY_CHANGE
+from regard.train.config import MAY_CHANGE, refused_changes
 from regard.train.events import MetricsFile
 
 OUTCOME = "outcome.json"
@@ -56,13 +56,12 @@ def _train_members(comparison: Comparison, out: Path, train: TrainMember, progre
 
 def _check_same_recipes(members: Sequence[FamilyMember], out: Path, may: tuple[str, ...] = ()) -> None:
     """Refuse to resume members that were started by other recipes; settings that start with one of `may` may differ."""
-    allowed = (*(f"{name}{end}" for name in MAY_CHANGE for end in (" ", ".")), "decode.", *may)
     changed = {}
     for member in members:
         path = out / member.name
         if (path / "recipe.toml").exists() and checkpoint_store.checkpoints(path):
             differing = config.differences(Run(path).recipe(), member.recipe)
-            changed[path] = [line for line in differing if not line.startswith(allowed)]
+            changed[path] = refused_changes(path, differing, may)
     wrong = {str(path): lines for path, lines in changed.items() if lines}
     if wrong:
         lines = dict.fromkeys(line for lines in wrong.values() for line in lines)

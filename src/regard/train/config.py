@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from regard.config import check_at_least, check_share
 from regard.device import check_device_name
 from regard.errors import ConfigError
-from regard.train.divergence import DivergenceRule, OnDivergence
+from regard.train.divergence import DivergenceRule, OnDivergence, has_diverged
 from regard.train.optim import Adam, OptimizerConfig
 from regard.train.schedule import InverseSqrt, Schedule
 
@@ -112,3 +114,14 @@ steps (cosine, linear) or on validation (plateau) the rest of the run differs fr
 kind of device it differs in the last bits."""
 AFTER_DIVERGENCE = frozenset({"train.clip_norm", "train.schedule"})
 """Further ones when a run that diverged is resumed from its last good checkpoint."""
+
+
+def resumable_settings(run: Path) -> frozenset[str]:
+    """Settings that may differ when a run is resumed: more of them after a divergence."""
+    return MAY_CHANGE | AFTER_DIVERGENCE if has_diverged(run) else MAY_CHANGE
+
+
+def refused_changes(run: Path, differences: Iterable[str], may: tuple[str, ...] = ()) -> list[str]:
+    """Those of the differences of two recipes with which a run cannot be resumed; `may`: further prefixes allowed."""
+    allowed = (*(f"{name}{end}" for name in resumable_settings(run) for end in (" ", ".")), "decode.", *may)
+    return [line for line in differences if not line.startswith(allowed)]

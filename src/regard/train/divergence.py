@@ -18,13 +18,15 @@ from torch import nn
 
 from regard.config import check_at_least
 from regard.errors import ConfigError, ModelError
-from regard.files import write_text_atomically
+from regard.files import parse_json, read_bounded, write_text_atomically
 from regard.objective import Batch
 from regard.train import checkpoint, checkpoint_store
 
 OnDivergence = Literal["stop", "skip", "rollback"]
 MARK = "diverged.json"
-"""file of a run that diverged: at which step, and why"""
+"""file of a run that diverged: at which step, why, and by which learning-rate schedule"""
+MAX_MARK = 1 << 16
+"""bytes of the largest such file; it has a few hundred"""
 RECOVERY = 10
 """a fault of less than a tenth of the largest recent one is a run that recovers"""
 NORM_MEMORY = 100
@@ -78,6 +80,15 @@ class DivergenceRule:
         state.log_norm += (math.log(max(norm, 1e-30)) - state.log_norm) / state.seen
         return None
 
+    def observe_validation(self, state: DivergenceState, step: int) -> Fault:
+        """Fault of weights that gave no finite loss at the validation after a step; `state` remembers it.
+
+        It counts like one of the next step, which would compute its loss with these weights.
+        """
+        fault = self.observe(state, step + 1, math.nan, math.nan, None)
+        assert fault is not None  # NaN always is one
+        return fault
+
     def _find_fault(
         self, state: DivergenceState, loss: float, norm: float, clip_norm: float
     ) -> tuple[FaultKind, float, float, float] | None:
@@ -121,7 +132,9 @@ class Fault:
         return self.lasts or self.kind == "nonfinite"
 
     def describe(self, first_bad: str = "") -> str:
-        """The fault in words; `first_bad` names the first module with NaN."""
+        """The fault in words; `first_bad` names the first module with NaN, "" stands for a validation."""
+        if self.kind == "nonfinite" and not first_bad:
+            return "at the validation the weights or the loss are NaN or infinite"
         if self.kind == "nonfinite":
             return f"the loss or the gradient is NaN or infinite (first in {first_bad})"
         name = "loss" if self.kind == "loss" else "gradient norm"
@@ -195,19 +208,28 @@ def last_good_checkpoint(run: Path, step: int, relink: bool) -> checkpoint.Check
     return None
 
 
-def mark_diverged(run: Path, step: int, reason: str) -> None:
+def mark_diverged(run: Path, step: int, reason: str, schedule: str) -> None:
     """Note in the run's folder that it diverged: the learning rate may then be changed when it is resumed."""
     run.mkdir(parents=True, exist_ok=True)
-    write_text_atomically(run / MARK, json.dumps({"step": step, "reason": reason}, indent=1) + "\n")
+    content = {"step": step, "reason": reason, "schedule": schedule}
+    write_text_atomically(run / MARK, json.dumps(content, indent=1) + "\n")
 
 
 def has_diverged(run: Path) -> bool:
-    """Whether the run diverged and was not resumed since."""
+    """Whether the run diverged and has no newer checkpoint since."""
     return (run / MARK).is_file()
 
 
+def schedule_has_changed(run: Path, schedule: str) -> bool:
+    """Whether the run diverged by another learning-rate schedule, and has no checkpoint of this one yet."""
+    try:
+        return bool(parse_json(read_bounded(run / MARK, MAX_MARK))["schedule"] != schedule)
+    except (OSError, ValueError, KeyError, TypeError):  # it has not diverged, or the note is damaged
+        return False
+
+
 def clear_diverged(run: Path) -> None:
-    """Remove the note of a divergence: the run is resumed."""
+    """Remove the note of a divergence: a checkpoint was trained since."""
     (run / MARK).unlink(missing_ok=True)
 
 

@@ -11,7 +11,7 @@ import copy
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from hashlib import blake2b
@@ -32,7 +32,16 @@ from regard.train import bptt_state, checkpoint, checkpoint_store
 from regard.train.compile import compile_layers
 from regard.train.config import TrainConfig
 from regard.train.control import COMMANDS, RADIX, Command, Control
-from regard.train.divergence import DivergenceState, Fault, advice, first_nonfinite, last_good_checkpoint, mark_diverged
+from regard.train.divergence import (
+    DivergenceState,
+    Fault,
+    advice,
+    clear_diverged,
+    first_nonfinite,
+    last_good_checkpoint,
+    mark_diverged,
+    schedule_has_changed,
+)
 from regard.train.events import Began, Ended, Event, Listener, RolledBack, Saved, Skipped, Stepped, Validated
 from regard.train.optim import FlatParameters, optimizer_tensors, restore_optimizer, set_learning_rate
 from regard.train.parallel import tune_malloc
@@ -41,10 +50,8 @@ from regard.train.precision import Precision
 from regard.train.schedule import count_drops, rate_setting
 from regard.train.signals import SignalFlag
 from regard.train.state import TrainReport, TrainState
+from regard.train.validation import NonfiniteValidation, Validate, validate_finite, validation_loss
 from regard.train.weights import load_weights, weights
-
-Validate = Callable[[], tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]]
-"""Validation of the current weights: metrics and sample outputs."""
 
 
 def train(
@@ -99,6 +106,8 @@ class Trainer:
         self.ema = [w.clone() for w in self.flat.weights()] if config.ema else []
         self.hidden_state: Any = None
         self.state = self.restore(found.checkpoint) if found.checkpoint else TrainState(self.planned_steps())
+        if schedule_has_changed(run, repr(config.schedule)):
+            self.state.divergence.rollbacks = 0  # the new rate is taken as it is
         moved_from = before if before not in (None, self.device.type) else None
         began = Began(self.state.step, self.state.steps, parameters(objective), found.refused, moved_from=moved_from)
         smoothing = float(getattr(objective.task.space, "smoothing", 0.0))
@@ -107,7 +116,7 @@ class Trainer:
     def fit(self, signals: SignalFlag) -> TrainReport:
         """The training loop: update, validate or save, then handle signals and the control file."""
         control = Control(self.run, self.group.is_main)
-        if self.config.on_divergence == "rollback" and self.state.step == 0:
+        if self.config.on_divergence == "rollback" and self.state.step == 0 and self.state.divergence.latest is None:
             self.save(planned=True)
         self.stream = self.loader.train_batches(self.state.position)
         while (state := self.state).step < state.steps and not self.out_of_patience():
@@ -119,6 +128,8 @@ class Trainer:
                 self.validate_and_save()
             elif self.config.save_every and state.step % self.config.save_every == 0:
                 self.save(planned=True)
+            if self.state is not state:
+                continue  # rolled back by the validation
             caught, number = divmod(self.group.max_over_ranks(RADIX * signals.caught + control.poll()), RADIX)
             if not last:  # the last step is saved already
                 self.obey(caught, COMMANDS[number - 1] if number else None)
@@ -195,22 +206,22 @@ class Trainer:
     def precision(self) -> Precision:
         return Precision(self.config.precision, next(self.objective.parameters()).device.type)
 
-    def handle_divergence(self, fault: Fault, batches: Sequence[Batch]) -> None:
-        """Skip the step, roll back, or stop, as the recipe says; nothing has been updated by this step."""
+    def handle_divergence(self, fault: Fault, batches: Sequence[Batch] = ()) -> None:
+        """Skip the step (a validation, without batches, has none), roll back, or stop, as the recipe says."""
         step, memory, mode = self.state.step, self.state.divergence, self.config.on_divergence
         name = ""
-        if fault.kind == "nonfinite":
+        if fault.kind == "nonfinite" and batches:
             with self.precision.backend(), self.precision.autocast():
                 name = first_nonfinite(self.objective, batches, self.step_seed(step), self.hidden_state)
         reason = fault.describe(name)
-        if mode == "skip" and not fault.lasts:
+        if mode == "skip" and batches and not fault.lasts:
             return self.notify(Skipped(step, reason))
         back = memory.rollback_step
         if mode == "rollback" and back is not None and memory.rollbacks < self.config.divergence.rollbacks:
             return self.roll_back(back, reason)
         good = last_good_checkpoint(self.run, memory.last_good_step, self.group.is_main)
         if self.group.is_main:
-            mark_diverged(self.run, step, reason)
+            mark_diverged(self.run, step, reason, repr(self.config.schedule))
         self.notify(Ended(step, "diverged", self.state.best))
         raise Diverged(advice(step, reason, good, rate_setting(self.config.schedule)))
 
@@ -234,15 +245,20 @@ class Trainer:
     def validate_and_save(self) -> None:
         """Validate, update the best metrics and the count for early stopping, and save a checkpoint."""
         state, metric = self.state, self.config.best_metric
-        with self.averaged_weights():
-            self.objective.eval()
-            metrics, samples = self.validate()
+        try:
+            with self.averaged_weights():
+                self.objective.eval()
+                metrics, samples = validate_finite(self.validate, self.flat.weights())
+        except NonfiniteValidation:
+            return self.handle_divergence(self.config.divergence.observe_validation(state.divergence, state.step))
         value, before = metrics[metric], state.best.get(metric)
-        better = before is None or (value < before if metric in LOWER_IS_BETTER else value > before)
+        improved = before is None or (value < before if metric in LOWER_IS_BETTER else value > before)
+        better = improved and math.isfinite(value)
         state.stale = 0 if better else state.stale + 1
         state.drops = count_drops(self.config.schedule, state.drops, state.stale)
         if better:
-            state.best = {**metrics, "step": float(state.step)}
+            finite = {name: number for name, number in metrics.items() if math.isfinite(number)}
+            state.best = {**finite, "step": float(state.step)}
         self.notify(Validated(state.step, metrics, better, samples))
         self.save(best=better, planned=True)
         self.group.wait_for_main()  # it decodes samples alone, and writes
@@ -307,6 +323,8 @@ class Trainer:
         state["device"] = self.device.type
         keep, keep_steps = self.config.keep_checkpoints, self.state.divergence.kept_steps
         path = checkpoint.save(self.run, self.state.step, groups, state, keep=keep, best=best, keep_steps=keep_steps)
+        if self.state.step or self.state.divergence.rollbacks:  # the initial weights are no progress
+            clear_diverged(self.run)
         self.notify(Saved(self.state.step, path))
 
     def restore(self, found: checkpoint.Checkpoint) -> TrainState:
@@ -379,17 +397,3 @@ def find_resumable(run: Path, group: ProcessGroup) -> checkpoint.FoundCheckpoint
         checkpoint_store.discard_after(run, found.checkpoint.step)
     group.max_over_ranks(0)  # other ranks wait until the main rank has removed damaged checkpoints
     return found
-
-
-@torch.no_grad()
-def validation_loss(objective: Objective, loader: Loader, group: ProcessGroup) -> Mapping[str, float]:
-    """Validation loss and perplexity, without label smoothing; the hidden state of a stream starts empty."""
-    total, count, hidden_state = torch.zeros((), dtype=torch.double), torch.zeros((), dtype=torch.double), None
-    for batch in loader.valid_batches():
-        if len(batch):
-            loss, hidden_state = objective(batch, hidden_state)
-            total += sum(t.cpu().double() for t in loss.totals.values())
-            count += sum(objective.task.counts(batch).values())
-    sums = group.sum({"total": total, "count": count})
-    mean = float(sums["total"] / sums["count"].clamp(min=1))
-    return {"loss": mean, "ppl": math.exp(min(mean, 700.0))}

@@ -40,7 +40,7 @@ from regard.text.token_rows import TokenStrings
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
 from regard.train.schedule import CosineDecay
-from regard.train.trainer import validation_loss
+from regard.train.validation import validation_loss
 
 DataConfig = ConllFiles | TaggedTsv | RestoreText | FoldingChains
 CHUNK = 1024
@@ -199,13 +199,13 @@ class LabelValidation:
     @torch.no_grad()
     def __call__(self) -> tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]:
         loader, group, metric = self.loader, self.loader.group, self.loader.target.metric
+        loss = validation_loss(self.objective, loader, group)["loss"]  # first: it refuses damaged weights
         sums, empty = Counter[str](), metric.tally((), (), ())
         rows = np.arange(len(loader.valid))[group.rank :: group.size]
         for start in range(0, len(rows), CHUNK):
             for sentence in zip(*self.predict(rows[start : start + CHUNK]), strict=True):
                 sums.update(metric.tally(*sentence))
         total = group.sum({name: torch.tensor(float(sums[name]), dtype=torch.double) for name in empty})
-        loss = validation_loss(self.objective, loader, group)["loss"]
         metrics = {"loss": loss, **metric.metrics({name: float(value) for name, value in total.items()})}
         return metrics, self.sample_predictions() if group.is_main else ()
 

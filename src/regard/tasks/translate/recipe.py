@@ -44,7 +44,7 @@ from regard.text import TokenizerConfig
 from regard.text.token_rows import TokenStrings, tokenizer_strings
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
-from regard.train.trainer import validation_loss
+from regard.train.validation import validation_loss
 
 if TYPE_CHECKING:
     from regard.look import TeacherForcedPass

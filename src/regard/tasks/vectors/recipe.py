@@ -38,7 +38,7 @@ from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
 from regard.train.optim import Adam
 from regard.train.schedule import CosineDecay
-from regard.train.trainer import validation_loss
+from regard.train.validation import validation_loss
 
 SHOWN_NEIGHBORS = 5
 """neighbors per word shown at validation"""

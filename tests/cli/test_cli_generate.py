@@ -65,7 +65,7 @@ def test_a_gpt_whose_first_validation_shows_nan_ends_with_5(
     monkeypatch.chdir(tmp_path)
     Path("book.txt").write_text(BOOK, encoding="utf-8")
     Path("gpt.toml").write_text(RECIPE, encoding="utf-8")
-    model = "model={kind = 'gpt', layers = 1, width = 8, heads = 1, ffn_width = 8}"
+    model = "model={kind = 'gpt', layers = 1, width = 8, heads = 1}"
     result = run_cli("train", "gpt.toml", model, "train.schedule.lr=1e37", "train.validate_every=1")
     assert result.code == 5
     reason = "at the validation the weights or the loss are NaN or infinite. There is no good checkpoint; "

@@ -94,6 +94,14 @@ def test_the_exit_code_is_that_of_the_rank_that_failed_by_itself(script, code, m
     assert launch(2, rank_command(script)) == code
 
 
+def test_a_killed_rank_is_named_although_the_others_ignore_sigterm_and_are_killed_for_it(monkeypatch):
+    monkeypatch.setattr(parallel, "LOST_GRACE", 0.5)
+    script = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nif rank == 0: os.kill(os.getpid(), 9)\ntime.sleep(60)"
+    assert re.match(
+        r"rank 0 \(process \d+\) was killed by signal 9", refusal(RankLost, lambda: launch(2, rank_command(script)))
+    )
+
+
 def test_a_rank_that_ignores_the_end_of_its_launcher_is_ended_all_the_same(tmp_path):
     rank = tmp_path / "rank.py"
     rank.write_text(

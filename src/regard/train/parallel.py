@@ -101,6 +101,8 @@ class _Ranks(SignalScope):
         self.processes: list[subprocess.Popen[bytes]] = []
         self.sent: set[int] = set()
         """signals that ranks got from here"""
+        self.killed: RankLost | None = None
+        """a rank that was killed by a signal that it did not get from here"""
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         self.send(signal.SIGTERM if number == signal.SIGHUP else number)
@@ -115,23 +117,29 @@ class _Ranks(SignalScope):
     def wait(self) -> int:
         """Wait for all ranks; after one has failed the others are stopped."""
         since = 0.0
-        while None in (codes := [process.poll() for process in self.processes]):
+        while None in (codes := self.poll()):
             if not since and any(codes):
                 since = time.monotonic()
                 self.send(signal.SIGTERM)
-            grace = LOST_GRACE if RankLost.exit_code in codes else GRACE
+            grace = LOST_GRACE if self.killed or RankLost.exit_code in codes else GRACE
             if since and time.monotonic() - since > grace:
                 self.send(signal.SIGKILL)
             time.sleep(0.05)
         return self.exit_code()
 
+    def poll(self) -> list[int | None]:
+        """Exit codes of the ranks, None while one runs; a rank that was killed is noted, before others are for it."""
+        codes = [process.poll() for process in self.processes]
+        for rank, code in enumerate(codes):
+            if code is not None and code < 0 and -code not in self.sent and not self.killed:
+                self.killed = RankLost(_killed_message(rank, self.processes[rank].pid, -code))
+        return codes
+
     def exit_code(self) -> int:
         """Exit code of the launch: of the rank that failed by itself, rather than because of another one."""
-        codes = [process.returncode for process in self.processes]
-        for rank, code in enumerate(codes):
-            if code < 0 and -code not in self.sent:
-                raise RankLost(_killed_message(rank, self.processes[rank].pid, -code))
-        codes = [128 - code if code < 0 else code for code in codes]
+        codes = [128 - code if code is not None and code < 0 else code or 0 for code in self.poll()]
+        if self.killed:
+            raise self.killed
         caused = (RankLost.exit_code, Terminated.exit_code, 128 + signal.SIGKILL)
         own = [code for code in codes if code not in (0, *caused)]
         return next(iter(own or [code for code in caused if code in codes]), 0)

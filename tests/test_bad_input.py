@@ -136,7 +136,8 @@ def test_the_validation_split_shares_no_source_with_training(tmp_path: Path) -> 
          "train.schedule: width = 0 must be at least 1 and factor = 1.0 above 0"),
         (['train.schedule={kind = "plateau", factor = 2.0}'],
          "train.schedule: patience = 2 must be at least 1 and factor = 2.0 above 0 and below 1"),
-        (["train.schedule.lr=nan"], "train.schedule: lr = nan must be above 0"),
+        (["train.schedule.lr=nan"], "train.schedule: lr = nan must be above 0 and finite"),
+        (["train.schedule.lr=inf"], "train.schedule: lr = inf must be above 0 and finite"),
     ],
 )  # fmt: skip
 def test_a_setting_that_cannot_work_is_refused_before_any_work(settings: list[str], message: str) -> None:

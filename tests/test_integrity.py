@@ -127,6 +127,14 @@ def test_a_damaged_artifact_is_refused_and_prepared_again_by_training(run: Path,
     assert file.read_bytes() == before
 
 
+def test_a_missing_artifact_is_damage_of_the_run(run: Path) -> None:
+    for name in ("labels.json", "tokenizer.json"):
+        (run / name).rename(run / "away")
+        message = f"{run / name}: it is missing; this run is damaged, restore the file from a copy"
+        assert refusal(ModelError, lambda: regard.load(run)) == message
+        (run / "away").rename(run / name)
+
+
 def test_a_listed_file_is_accepted_old_and_new_while_it_is_replaced(run: Path) -> None:
     old = read_run_manifest(run)
     assert old is not None

@@ -146,6 +146,8 @@ def read_kept(path: Path, limit: int = MAX_KEPT) -> bytes:
     expected = listed.files.get(path.name) or listed.pending.get(path.name)
     if expected is None:
         raise ModelError(f"{path} is not listed in {NAME}; it does not belong to this run")
+    if not os.path.lexists(path):
+        raise _changed(path, "it is missing")
     size, sizes = path.stat().st_size, {expected.size, listed.pending.get(path.name, expected).size}
     if size not in sizes and path.is_file():
         raise _changed(path, f"expected {expected.size:,} bytes, found {size:,}")

@@ -21,8 +21,8 @@ class _WarmupSchedule:
     """steps of linear warmup"""
 
     def __post_init__(self) -> None:
-        if not self.lr > 0:
-            raise ConfigError(f"lr = {self.lr} must be above 0")
+        if not 0 < self.lr < math.inf:
+            raise ConfigError(f"lr = {self.lr} must be above 0 and finite")
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ from regard.tasks.init_weights import INIT_FILE, InitReport, InitSource, check_s
 from regard.train import checkpoint, checkpoint_store
 from regard.train.checkpoint_store import run_folder
 from regard.train.config import refused_changes, resumable_settings
+from regard.train.divergence import check_resumable
 from regard.train.events import Listener
 from regard.train.manifest import read_manifest
 from regard.train.parameter_limit import parameter_limit, resume_limit
@@ -129,6 +130,7 @@ class Run:
             clear_run(self.path)
         text = config.dump(recipe)
         if (self.path / RECIPE).exists() and checkpoint_store.checkpoints(self.path):
+            check_resumable(self.path)
             listed = read_run_manifest(self.path)
             if listed is None or not listed.accepts(RECIPE, digest_bytes(text.encode())):
                 self.check_same_recipe(recipe)  # without a checkpoint nothing can be lost

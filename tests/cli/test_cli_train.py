@@ -223,6 +223,10 @@ def test_a_learning_rate_of_1000_ends_with_5_and_names_no_next_command(tiny, run
     assert "next:" not in result.err
     ended = json.loads(Path("runs/tiny/metrics.jsonl").read_text().splitlines()[-1])
     assert (ended["event"], ended["reason"]) == ("ended", "diverged")
+    resumed = run_cli("train", "runs/tiny", "train.schedule.lr=1e-3")
+    message = "error: runs/tiny diverged and has no good checkpoint to resume from; start again with --fresh\n"
+    assert (resumed.code, resumed.err) == (3, message)
+    assert run_cli("train", "runs/tiny", "train.schedule.lr=1e-3", "train.steps=2", "--fresh", "-q").code == 0
 
 
 def test_an_unreachable_package_index_ends_with_69(tiny, run_cli, monkeypatch):

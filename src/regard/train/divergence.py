@@ -208,10 +208,10 @@ def last_good_checkpoint(run: Path, step: int, relink: bool) -> checkpoint.Check
     return None
 
 
-def mark_diverged(run: Path, step: int, reason: str, schedule: str) -> None:
+def mark_diverged(run: Path, step: int, reason: str, schedule: str, is_resumable: bool = True) -> None:
     """Note in the run's folder that it diverged: the learning rate may then be changed when it is resumed."""
     run.mkdir(parents=True, exist_ok=True)
-    content = {"step": step, "reason": reason, "schedule": schedule}
+    content = {"step": step, "reason": reason, "schedule": schedule, "is_resumable": is_resumable}
     write_text_atomically(run / MARK, json.dumps(content, indent=1) + "\n")
 
 
@@ -222,10 +222,20 @@ def has_diverged(run: Path) -> bool:
 
 def schedule_has_changed(run: Path, schedule: str) -> bool:
     """Whether the run diverged by another learning-rate schedule, and has no checkpoint of this one yet."""
+    return bool(_read_mark(run, "schedule", schedule) != schedule)
+
+
+def check_resumable(run: Path) -> None:
+    """Refuse to resume a run whose checkpoints are all of weights that had diverged."""
+    if checkpoint_store.checkpoints(run) and not _read_mark(run, "is_resumable", True):
+        raise ModelError(f"{run} diverged and has no good checkpoint to resume from; start again with --fresh")
+
+
+def _read_mark(run: Path, name: str, default: Any) -> Any:
     try:
-        return bool(parse_json(read_bounded(run / MARK, MAX_MARK))["schedule"] != schedule)
+        return parse_json(read_bounded(run / MARK, MAX_MARK))[name]
     except (OSError, ValueError, KeyError, TypeError):  # it has not diverged, or the note is damaged
-        return False
+        return default
 
 
 def clear_diverged(run: Path) -> None:

@@ -221,7 +221,7 @@ class Trainer:
             return self.roll_back(back, reason)
         good = last_good_checkpoint(self.run, memory.last_good_step, self.group.is_main)
         if self.group.is_main:
-            mark_diverged(self.run, step, reason, repr(self.config.schedule))
+            mark_diverged(self.run, step, reason, repr(self.config.schedule), good is not None)
         self.notify(Ended(step, "diverged", self.state.best))
         raise Diverged(advice(step, reason, good, rate_setting(self.config.schedule)))
 

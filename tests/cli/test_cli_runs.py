@@ -125,7 +125,7 @@ def test_an_average_that_fails_leaves_nothing_behind(trained, run_cli, tmp_path)
     real = (run / "tokenizer.json").read_bytes()
     (run / "tokenizer.json").unlink()
     result = run_cli("average", run)
-    message = f"error: {run / 'tokenizer.json'}: cannot be read (No such file or directory)\n"
+    message = f"error: {run / 'tokenizer.json'}: it is missing; this run is damaged, restore the file from a copy\n"
     assert (result.code, result.err, out.exists()) == (3, message, False)
     (run / "tokenizer.json").write_bytes(real)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)

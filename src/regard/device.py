@@ -22,8 +22,8 @@ NAMES = ("auto", "cpu", "cuda", "mps")
 ALIASES = {"gpu": "cuda", "nvidia": "cuda", "rocm": "cuda", "hip": "cuda", "metal": "mps", "apple": "mps"}
 """other words for a kind, for suggestions"""
 PATTERN = re.compile(r"auto|cpu|mps|cuda(:\d{1,3})?")
-SMALL_MODEL = 2_000_000
-"""parameters up to which training uses one thread; a choice, measured for small models only (benchmarks/threads.py)"""
+SMALL_MODEL = 300_000
+"""parameters up to which training takes one thread, and use with ten times as many (benchmarks/threads.py)"""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,21 @@ from collections.abc import Callable
 
 import pytest
 
+TINY_TRANSLATOR = """
+[data]
+kind = "phrases"
+count = 300
+[model]
+kind = "transformer"
+layers = 1
+width = 16
+heads = 2
+ffn_width = 32
+[text]
+vocab_size = 200
+"""
+"""sections of a recipe up to [text]; a test adds its own settings"""
+
 
 def refusal(kind: type[Exception], act: Callable[[], object]) -> str:
     """Message of the error of this kind that `act` raises."""

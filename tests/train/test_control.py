@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers import child_environment
+from helpers import TINY_TRANSLATOR, child_environment
 from regard.errors import Interrupted
 from regard.objective import NextToken, Objective
 from regard.spaces import Words
@@ -107,19 +107,7 @@ def test_polling_is_cheap(tmp_path: Path) -> None:
     assert time.process_time() - started < 1.0  # 0.02 s here; a step takes far more than the tenth of a millisecond
 
 
-RECIPE = """
-[data]
-kind = "phrases"
-count = 300
-[model]
-kind = "transformer"
-layers = 1
-width = 16
-heads = 2
-ffn_width = 32
-[text]
-vocab_size = 200
-[train]
+RECIPE = f"""{TINY_TRANSLATOR}[train]
 steps = 400
 validate_every = 400
 batch_tokens = 512

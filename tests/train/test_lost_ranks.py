@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch.distributed as dist
 
-from helpers import child_environment, refusal
+from helpers import TINY_TRANSLATOR, child_environment, refusal
 from regard import rank_watch
 from regard.errors import RankLost
 from regard.interrupts import LAUNCHER
@@ -23,19 +23,7 @@ from regard.rank_watch import RankWatch
 from regard.train import checkpoint, parallel
 from regard.train.parallel import launch
 
-RECIPE = """
-[data]
-kind = "phrases"
-count = 300
-[model]
-kind = "transformer"
-layers = 1
-width = 16
-heads = 2
-ffn_width = 32
-[text]
-vocab_size = 200
-[train]
+RECIPE = f"""{TINY_TRANSLATOR}[train]
 steps = 1000000
 validate_every = 500000
 batch_tokens = 512

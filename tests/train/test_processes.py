@@ -8,22 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from helpers import child_environment
+from helpers import TINY_TRANSLATOR, child_environment
 from regard.train import checkpoint
 
-RECIPE = """
-[data]
-kind = "phrases"
-count = 300
-[model]
-kind = "transformer"
-layers = 1
-width = 16
-heads = 2
-ffn_width = 32
-[text]
-vocab_size = 200
-dropout = 0.1
+RECIPE = f"""{TINY_TRANSLATOR}dropout = 0.1
 [train]
 steps = 8
 validate_every = 4

@@ -8,6 +8,7 @@ import torch
 from regard.loss import chunked_loss
 from regard.models.rnnsearch import GatedUnit
 from regard.nn.bridge import CopyState, LinearBridge
+from regard.nn.norm import LayerNorm
 from regard.nn.recurrent import Recurrent
 from regard.objective import Batch, NextToken, Objective
 from regard.sequence import Tokens
@@ -99,6 +100,49 @@ def test_a_replaced_value_takes_effect(animal):
     with record(model, replace={"decoder.features": torch.zeros_like}) as trace:
         assert model(source, TARGET).abs().max() == 0
     assert trace.find("decoder.features")[0].data.abs().max() == 0
+
+
+@pytest.mark.parametrize("name", [name for name in ZOO if name.startswith(("transformer", "gpt", "llama"))])
+@torch.no_grad()
+def test_a_transformer_records_embeddings_positions_norms_feed_forward_layers_and_residual_sums(name):
+    model, source = build(name), ZOO[name].source()
+    with record(model) as trace:
+        model(source, TARGET)
+    names = [r.name for r in trace.records]
+    sides = [side for side in ("encoder", "decoder") if f"{side}.layers.0.ffn.output" in names]
+    assert sides
+    for side in sides:
+        own = [n for n in names if n.startswith(f"{side}.")]
+        for part in ("embedding", "norm", "ffn.activations", "ffn.output", "residual"):
+            assert any(part in n for n in own), (side, part)
+        norms = [n for n, part in model.named_modules() if n.startswith(side) and isinstance(part, LayerNorm)]
+        assert norms and {f"{n}.normalized" for n in norms} == {n for n in own if n.endswith(".normalized")}
+    assert any(n.endswith(".position") for n in names)
+    for r in trace.records:
+        assert len(r.data) == 3, r.name
+
+
+@pytest.mark.parametrize("name", ["gpt", "transformer"])
+@torch.no_grad()
+def test_recorded_parts_add_up_to_the_recorded_residual_stream(name):
+    model, source = build(name), ZOO[name].source()
+    with record(model) as trace:
+        model(source, TARGET)
+    values = {r.name: r.data for r in trace.records}
+    stem, layer = (
+        ("decoder.", "decoder.layers.0.") if name == "gpt" else ("encoder.input_embedding.", "encoder.layers.0.")
+    )
+    scale = 1 if name == "gpt" else D**0.5
+    entered = values[f"{stem}embedding"] * scale + values[f"{stem}position"]
+    torch.testing.assert_close(entered, values[f"{layer.partition('.')[0]}.residual"], **close)
+    if name == "gpt":
+        torch.testing.assert_close(
+            values[f"{layer}residual"], values[f"{layer}attention_residual"] + values[f"{layer}ffn.output"]
+        )
+    else:
+        added = values[f"{layer}attention_norm.norm.normalized"] + values[f"{layer}ffn.output"]
+        torch.testing.assert_close(values[f"{layer}ffn_norm.residual_sum"], added)
+        torch.testing.assert_close(values[f"{layer}residual"], values[f"{layer}ffn_norm.norm.normalized"])
 
 
 @torch.no_grad()

@@ -18,11 +18,14 @@ from regard.models.base import Decoder, EmptyEncoder, EncoderDecoder, Layer, Mod
 from regard.nn.attention import AttentionMask, KeysValues, SelfAttention
 from regard.nn.feedforward import GELUFeedForward
 from regard.nn.kv_cache import KVCache
+from regard.nn.norm import LayerNorm
 from regard.nn.positions import LearnedPositions
 from regard.plurals import count_noun
 from regard.sequence import Memory, Tokens
 from regard.spaces import Space
 from regard.trace import tap
+
+AXES = "batch position:target width"
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class GPTBlock(Layer):
         super().__init__()
         width = config.width
         self.attention, self.ffn = SelfAttention(width, config.heads), GELUFeedForward(width, 4 * width)
-        self.norm1, self.norm2, self.dropout = nn.LayerNorm(width), nn.LayerNorm(width), nn.Dropout(config.dropout)
+        self.norm1, self.norm2, self.dropout = LayerNorm(width), LayerNorm(width), nn.Dropout(config.dropout)
         for linear in (self.attention.qkv, self.attention.out, self.ffn.up, self.ffn.down):
             nn.init.normal_(linear.weight, std=0.02)
             nn.init.zeros_(linear.bias)
@@ -88,8 +91,9 @@ class GPTBlock(Layer):
         cache = cache.write(new, at)
         used = at + x_NTD.shape[1] if isinstance(at, int) else mask.shape[3]  # type: ignore[union-attr]
         x_NTD = x_NTD + self.dropout(self.attention(queries, cache.prefix(used), mask))
+        x_NTD = tap(self, "attention_residual", x_NTD, AXES)
         x_NTD = x_NTD + self.dropout(self.ffn(self.norm2(x_NTD)))
-        return tap(self, "residual", x_NTD, "batch position:target width"), cache
+        return tap(self, "residual", x_NTD, AXES), cache
 
 
 class GPT(Decoder):
@@ -99,7 +103,7 @@ class GPT(Decoder):
         super().__init__()
         self.width, self.heads, self.dropout = config.width, config.heads, nn.Dropout(config.dropout)
         self.embed, self.readout = space.embed(config.width), space.head(config.width)
-        self.positions, self.norm = LearnedPositions(config.width, config.max_positions), nn.LayerNorm(config.width)
+        self.positions, self.norm = LearnedPositions(config.width, config.max_positions), LayerNorm(config.width)
         self.layers = nn.ModuleList(GPTBlock(config) for _ in range(config.layers))
         space.tie(self.embed, self.readout)
 
@@ -114,10 +118,11 @@ class GPT(Decoder):
         cache: KVCache = state.hypothesis
         at, mask, caches = cache.write_slots(tokens), cache.attention_mask(tokens), []
         positions_NT = cache.positions(tokens) if tokens.positions is None else tokens.positions
-        x_NTD = self.dropout(self.embed(tokens.data) + self.positions(positions_NT))
-        x_NTD = tap(self, "residual", x_NTD, "batch position:target width")
+        x_NTD = tap(self, "embedding", self.embed(tokens.data), AXES)
+        x_NTD = self.dropout(x_NTD + tap(self, "position", self.positions(positions_NT), AXES))
+        x_NTD = tap(self, "residual", x_NTD, AXES)
         for layer, own in zip(self.layers, cache.layers, strict=True):
             x_NTD, own = layer(x_NTD, own, at, mask)
             caches.append(own)
-        features_NTD = tap(self, "features", self.norm(x_NTD), "batch position:target width")
+        features_NTD = tap(self, "features", self.norm(x_NTD), AXES)
         return features_NTD, replace(state, hypothesis=cache.advance(tokens, caches))

@@ -36,11 +36,12 @@ from regard.nn.attention import (
 )
 from regard.nn.feedforward import FeedForward
 from regard.nn.kv_cache import KVCache
+from regard.nn.norm import LayerNorm
 from regard.nn.positions import LearnedPositions, Positions, Sinusoids
 from regard.plurals import count_noun
 from regard.sequence import Memory, Padded, Rows, Tokens
 from regard.spaces import InputSpace, Space
-from regard.trace import tap
+from regard.trace import tap, tracing
 
 
 @dataclass(frozen=True)
@@ -121,29 +122,34 @@ class TransformerConfig(EncoderDecoderConfigBase):
 class PostNorm(nn.Module):
     """LayerNorm(x + Dropout(Sublayer(x))), the paper's section 3.1 and 5.4."""
 
-    def __init__(self, width: int, dropout: float) -> None:
+    def __init__(self, width: int, dropout: float, side: str = "target") -> None:
         super().__init__()
-        self.norm, self.dropout = nn.LayerNorm(width), nn.Dropout(dropout)
+        self.norm, self.dropout = LayerNorm(width, side), nn.Dropout(dropout)
 
     def pre(self, x_NLD: Tensor) -> Tensor:
         return x_NLD
 
     def residual(self, x_NLD: Tensor, sublayer_NLD: Tensor) -> Tensor:
-        return self.norm(x_NLD + self.dropout(sublayer_NLD))
+        return self.norm(residual_sum(self, x_NLD, sublayer_NLD))
 
 
 class PreNorm(nn.Module):
     """x + Dropout(Sublayer(LayerNorm(x))): the residual stream itself is never normalized."""
 
-    def __init__(self, width: int, dropout: float) -> None:
+    def __init__(self, width: int, dropout: float, side: str = "target") -> None:
         super().__init__()
-        self.norm, self.dropout = nn.LayerNorm(width), nn.Dropout(dropout)
+        self.norm, self.dropout = LayerNorm(width, side), nn.Dropout(dropout)
 
     def pre(self, x_NLD: Tensor) -> Tensor:
         return self.norm(x_NLD)
 
     def residual(self, x_NLD: Tensor, sublayer_NLD: Tensor) -> Tensor:
-        return x_NLD + self.dropout(sublayer_NLD)
+        return residual_sum(self, x_NLD, sublayer_NLD)
+
+
+def residual_sum(module: PostNorm | PreNorm, x_NLD: Tensor, sublayer_NLD: Tensor) -> Tensor:
+    """x + Dropout(Sublayer(x)), recorded."""
+    return tap(module, "residual_sum", x_NLD + module.dropout(sublayer_NLD), module.norm.axes)
 
 
 NORMS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}
@@ -156,8 +162,8 @@ class EncoderLayer(Layer):
         super().__init__()
         norm, width = NORMS[config.norm], config.width
         self.attention = SelfAttention(width, config.heads, "query:source key:source")
-        self.ffn = FeedForward(width, config.ffn_width)
-        self.attention_norm, self.ffn_norm = norm(width, config.dropout), norm(width, config.dropout)
+        self.ffn = FeedForward(width, config.ffn_width, "source")
+        self.attention_norm, self.ffn_norm = (norm(width, config.dropout, "source") for _ in range(2))
 
     def forward(self, x_BSD: Tensor, mask: AttentionMask) -> Tensor:
         attended = self.attention(*self.attention.project(self.attention_norm.pre(x_BSD)), mask)
@@ -202,8 +208,9 @@ class DecoderLayer(Layer):
 class InputEmbedding(nn.Module):
     """Embeddings x sqrt(d) plus positional encodings, then dropout (sections 3.4, 3.5, 5.4)."""
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: TransformerConfig, side: str = "target") -> None:
         super().__init__()
+        self.axes = f"batch position:{side} width"
         self.scale, self.dropout = math.sqrt(config.width), nn.Dropout(config.dropout)
         self.positions: Positions
         if config.positions == "learned":
@@ -212,7 +219,10 @@ class InputEmbedding(nn.Module):
             self.positions = Sinusoids(config.width)
 
     def forward(self, x_NLD: Tensor, positions_NL: Tensor) -> Tensor:
-        return self.dropout(torch.add(self.positions(positions_NL), x_NLD, alpha=self.scale))
+        x_NLD, positions_NLD = tap(self, "embedding", x_NLD, self.axes), self.positions(positions_NL)
+        if tracing():  # one row of positions may serve the whole batch; a record has a row for each text
+            positions_NLD = tap(self, "position", positions_NLD.expand_as(x_NLD), self.axes)
+        return self.dropout(torch.add(positions_NLD, x_NLD, alpha=self.scale))
 
 
 class TransformerEncoder(Encoder):
@@ -221,9 +231,9 @@ class TransformerEncoder(Encoder):
     def __init__(self, config: TransformerConfig, space: InputSpace) -> None:
         super().__init__()
         self.width = config.width
-        self.embed, self.input_embedding = space.embed(config.width), InputEmbedding(config)
+        self.embed, self.input_embedding = space.embed(config.width), InputEmbedding(config, "source")
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
-        self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+        self.norm = LayerNorm(config.width, "source") if config.norm == "pre" else nn.Identity()
 
     def forward(self, source: Tokens) -> Memory:
         counted_1S = torch.arange(source.data.shape[1], device=source.data.device)[None]
@@ -260,7 +270,7 @@ class TransformerDecoder(Decoder):
             space.head(config.width),
         )
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
-        self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+        self.norm = LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
         if config.tie != "none":
             space.tie(self.embed, self.readout)
 

@@ -1,31 +1,43 @@
-"""Position-wise feed-forward network: FFN(x) = f(x W1 + b1) W2 + b2 (Vaswani et al. 2017, eq. 2)."""
+"""Position-wise feed-forward network: FFN(x) = f(x W1 + b1) W2 + b2 (Vaswani et al. 2017, eq. 2).
+
+Recorded are the hidden units after the activation, as `activations`, and the `output`.
+"""
 
 from __future__ import annotations
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.trace import tap
+
 
 class FeedForward(nn.Module):
     """Feed-forward network with a ReLU: width -> inner -> width."""
 
-    def __init__(self, width: int, inner: int) -> None:
+    def __init__(self, width: int, inner: int, side: str = "target") -> None:
         super().__init__()
+        self.axes = f"batch position:{side} width"
         self.up, self.down = nn.Linear(width, inner), nn.Linear(inner, width)
         for linear in (self.up, self.down):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
 
     def forward(self, x_NLD: Tensor) -> Tensor:
-        return self.down(F.relu(self.up(x_NLD), inplace=True))
+        return project_down(self, F.relu(self.up(x_NLD), inplace=True))
 
 
 class GELUFeedForward(nn.Module):
     """Feed-forward network with a GELU, as in GPT and BERT; `approximate="tanh"` is GPT's."""
 
-    def __init__(self, width: int, inner: int, approximate: str = "tanh") -> None:
+    def __init__(self, width: int, inner: int, approximate: str = "tanh", side: str = "target") -> None:
         super().__init__()
+        self.axes = f"batch position:{side} width"
         self.up, self.down, self.approximate = nn.Linear(width, inner), nn.Linear(inner, width), approximate
 
     def forward(self, x_NLD: Tensor) -> Tensor:
-        return self.down(F.gelu(self.up(x_NLD), approximate=self.approximate))
+        return project_down(self, F.gelu(self.up(x_NLD), approximate=self.approximate))
+
+
+def project_down(ffn: FeedForward | GELUFeedForward, hidden_NLF: Tensor) -> Tensor:
+    """The second linear layer of a feed-forward network; records its input and its output."""
+    return tap(ffn, "output", ffn.down(tap(ffn, "activations", hidden_NLF, ffn.axes)), ffn.axes)

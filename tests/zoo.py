@@ -10,6 +10,7 @@ from torch import nn
 
 from regard.models import EncoderOnlyConfig
 from regard.models.base import Classifier, EncoderDecoder, Tagger
+from regard.models.bert import BertConfig
 from regard.models.convolution import ConvolutionConfig
 from regard.models.encoder_decoder import DecoderConfig, EncoderConfig, EncoderDecoderConfig
 from regard.models.gnmt import GNMTConfig
@@ -121,6 +122,7 @@ READING: dict[str, EncoderOnlyConfig] = {
     "convolution": ConvolutionConfig(layers=2, width=D),
     "transformer": _transformer(norm="pre"),
     "transformer-learned": _transformer(layers=1, positions="learned"),
+    "bert": BertConfig(layers=2, width=D, ffn_width=32, heads=4, max_positions=32),
     "mlp": MLPConfig(layers=2, width=D, dropout=0.1),
 }
 """one encoder of every kind"""

@@ -12,6 +12,7 @@ import torch
 
 from regard.config import Table, plain
 from regard.models.base import parameters
+from regard.models.bert import BertConfig
 from regard.models.convolution import ConvolutionConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
 from regard.models.gnmt import GNMTConfig
@@ -40,7 +41,8 @@ ModelConfig = Annotated[
 """models that generate: configs with build(source, target)"""
 
 EncoderOnlyConfig = Annotated[
-    RecurrentConfig | ConvolutionConfig | TransformerConfig | MLPConfig, Extensible(MODELS, "build_encoder")
+    RecurrentConfig | ConvolutionConfig | TransformerConfig | BertConfig | MLPConfig,
+    Extensible(MODELS, "build_encoder"),
 ]
 """encoders for a classification, tagging or forecasting head: configs with build_encoder(source)"""
 
@@ -53,7 +55,7 @@ class Preset:
     (6, 63082496)
     """
 
-    config: ModelConfig
+    config: ModelConfig | BertConfig
     provenance: str
     """where it was published"""
     words: tuple[int, int]
@@ -81,6 +83,22 @@ PRESETS = {
         (10_000, 10_000),
     ),
     "gpt-2": Preset(GPTConfig(), "Radford et al. 2019, table 2, smallest", (50_257, 50_257)),
+    "bert-base": Preset(BertConfig(), "Devlin et al. 2019, section 3, base, with its pooler", (30_522, 30_522)),
+    "bert-large": Preset(
+        BertConfig(layers=24, width=1024, ffn_width=4096, heads=16),
+        "Devlin et al. 2019, section 3, large, with its pooler",
+        (30_522, 30_522),
+    ),
+    "bert-mini": Preset(
+        BertConfig(layers=4, width=256, ffn_width=1024, heads=4),
+        "Turc et al. 2019, mini: 4 layers of width 256, with its pooler",
+        (30_522, 30_522),
+    ),
+    "bert-small": Preset(
+        BertConfig(layers=4, width=512, ffn_width=2048, heads=8),
+        "Turc et al. 2019, small: 4 layers of width 512, with its pooler",
+        (30_522, 30_522),
+    ),
     "seq2seq": Preset(Seq2SeqConfig(), "Sutskever et al. 2014, 4 layers of 1000", (160_000, 80_000)),
     "lstm-medium": Preset(
         RNNLMConfig(), "Zaremba et al. 2014, 4.1, medium: 2 layers of 650, dropout 0.5", (10_000, 10_000)

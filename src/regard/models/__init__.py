@@ -40,10 +40,8 @@ ModelConfig = Annotated[
 ]
 """models that generate: configs with build(source, target)"""
 
-EncoderOnlyConfig = Annotated[
-    RecurrentConfig | ConvolutionConfig | TransformerConfig | BertConfig | MLPConfig,
-    Extensible(MODELS, "build_encoder"),
-]
+OwnEncoders = RecurrentConfig | ConvolutionConfig | TransformerConfig | BertConfig | MLPConfig
+EncoderOnlyConfig = Annotated[OwnEncoders, Extensible(MODELS, "build_encoder")]
 """encoders for a classification, tagging or forecasting head: configs with build_encoder(source)"""
 
 

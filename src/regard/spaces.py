@@ -25,6 +25,15 @@ class InputSpace(ABC):
         """The input embedding."""
 
 
+@dataclass(frozen=True)
+class Pixels:
+    """Images of one size: what a vision model reads."""
+
+    channels: int
+    height: int
+    width: int
+
+
 class Space(InputSpace):
     """What a model reads or predicts at one position."""
 

@@ -19,6 +19,7 @@ from regard.models.base import Encoder, Layer, ModelConfigBase
 from regard.nn.attention import SelfAttention
 from regard.nn.convolution2d import full_rows
 from regard.nn.feedforward import GELUFeedForward
+from regard.nn.norm import LayerNorm
 from regard.plurals import count_noun
 from regard.sequence import Images, Memory
 from regard.spaces import Pixels
@@ -79,8 +80,8 @@ class ViTLayer(Layer):
         super().__init__()
         width = config.width
         self.attention = SelfAttention(width, config.heads, "query:source key:source")
-        self.ffn = GELUFeedForward(width, 4 * width, approximate="none")
-        self.norm1, self.norm2 = nn.LayerNorm(width, eps=1e-12), nn.LayerNorm(width, eps=1e-12)
+        self.ffn = GELUFeedForward(width, 4 * width, approximate="none", side="source")
+        self.norm1, self.norm2 = (LayerNorm(width, "source", eps=1e-12) for _ in range(2))
         self.dropout = nn.Dropout(config.dropout)
         for linear in (self.ffn.up, self.ffn.down):
             nn.init.xavier_uniform_(linear.weight)
@@ -88,7 +89,7 @@ class ViTLayer(Layer):
 
     def forward(self, x_BSD: Tensor) -> Tensor:
         attended_BSD = self.attention(*self.attention.project(self.norm1(x_BSD)), "full")
-        x_BSD = x_BSD + self.dropout(attended_BSD)
+        x_BSD = tap(self, "attention_residual", x_BSD + self.dropout(attended_BSD), AXES)
         x_BSD = x_BSD + self.dropout(self.ffn(self.norm2(x_BSD)))
         return tap(self, "residual", x_BSD, AXES)
 
@@ -104,7 +105,7 @@ class ViT(Encoder):
         self.cls_token = nn.Parameter(torch.zeros(1, 1, config.width))
         self.positions = nn.Parameter(torch.empty(1, 1 + patches, config.width))
         self.layers = nn.ModuleList(ViTLayer(config) for _ in range(config.layers))
-        self.norm, self.dropout = nn.LayerNorm(config.width, eps=1e-12), nn.Dropout(config.dropout)
+        self.norm, self.dropout = LayerNorm(config.width, "source", eps=1e-12), nn.Dropout(config.dropout)
         for weight in (self.cls_token, self.positions):
             nn.init.trunc_normal_(weight, std=0.02)
 
@@ -118,4 +119,4 @@ class ViT(Encoder):
         outs = [tap(self, "residual", x_BSD, AXES)]
         for layer in self.layers:
             outs.append(layer(outs[-1]))
-        return Memory(full_rows(tap(self, "norm", self.norm(outs[-1]), AXES)), (), tuple(outs))
+        return Memory(full_rows(self.norm(outs[-1])), (), tuple(outs))

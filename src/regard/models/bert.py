@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from regard.config import check_at_least, check_share
 from regard.errors import ConfigError
 from regard.models.base import Encoder, Layer, ModelConfigBase
-from regard.nn.attention import AttentionMask, SelfAttention, self_attention_mask
+from regard.nn.attention import AttentionMask, SelfAttention, check_heads, self_attention_mask
 from regard.nn.feedforward import GELUFeedForward
 from regard.nn.positions import LearnedPositions
 from regard.plurals import count_noun
@@ -57,10 +57,7 @@ class BertConfig(ModelConfigBase):
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "layers", "width", "ffn_width", "heads", "max_positions", "segments")
-        if self.width % self.heads:
-            raise ConfigError(
-                f"heads = {self.heads} does not divide width = {self.width}; every head needs an equal share of it"
-            )
+        check_heads(self.width, self.heads)
         if not 0 < self.layer_norm_eps < 1:
             raise ConfigError(f"layer_norm_eps = {self.layer_norm_eps} must be above 0 and below 1")
         check_share(self, "dropout")

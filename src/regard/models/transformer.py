@@ -31,6 +31,7 @@ from regard.nn.attention import (
     CrossAttention,
     KeysValues,
     SelfAttention,
+    check_heads,
     cross_attention_mask,
     self_attention_mask,
 )
@@ -76,10 +77,7 @@ class TransformerConfig(EncoderDecoderConfigBase):
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "layers", "width", "ffn_width", "heads", "max_positions")
-        if self.width % self.heads:
-            raise ConfigError(
-                f"heads = {self.heads} does not divide width = {self.width}; every head needs an equal share of it"
-            )
+        check_heads(self.width, self.heads)
         check_share(self, "dropout")
 
     def check_shared_vocab(self, shared: bool) -> None:

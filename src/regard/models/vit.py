@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from regard.config import check_at_least, check_share
 from regard.errors import ConfigError, DataError
 from regard.models.base import Encoder, Layer, ModelConfigBase
-from regard.nn.attention import SelfAttention
+from regard.nn.attention import SelfAttention, check_heads
 from regard.nn.convolution2d import full_rows
 from regard.nn.feedforward import GELUFeedForward
 from regard.nn.norm import LayerNorm
@@ -51,10 +51,7 @@ class ViTConfig(ModelConfigBase):
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "layers", "width", "heads", "patch")
-        if self.width % self.heads:
-            raise ConfigError(
-                f"heads = {self.heads} does not divide width = {self.width}; every head needs an equal share of it"
-            )
+        check_heads(self.width, self.heads)
         check_share(self, "dropout")
 
     @property

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.errors import ConfigError
 from regard.sequence import Padded, Rows, Tokens
 from regard.trace import tap, tracing
 
@@ -133,6 +134,12 @@ class CrossAttention(nn.Module):
             z_BHQK = attend(self, q_BHQK, kv, mask, self.axes)
             z_NHTK = z_BHQK.view(B, H, width, T, K).transpose(1, 2).reshape(N, H, T, K)
         return self.out(z_NHTK.transpose(1, 2).flatten(2))
+
+
+def check_heads(width: int, heads: int) -> None:
+    """Refuse a number of heads that does not divide the width of a model."""
+    if width % heads:
+        raise ConfigError(f"heads = {heads} does not divide width = {width}; every head needs an equal share of it")
 
 
 def split(x_NLD: Tensor, heads: int) -> Tensor:

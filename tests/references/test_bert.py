@@ -21,6 +21,7 @@ from regard.models.base import Classifier, parameters
 from regard.models.bert import BertConfig, BertPooler, BertPretraining, MaskedLMHead
 from regard.sequence import Tokens
 from regard.spaces import Classes, Words
+from regard.trace import record
 
 V, SHAPE = 41, BertConfig(layers=3, width=24, ffn_width=56, heads=4, dropout=0.0, max_positions=16)
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
@@ -128,6 +129,23 @@ def test_without_segments_every_token_is_of_the_first():
     zeros = replace(plain, segments=torch.zeros_like(plain.data))
     assert torch.equal(model(plain), model(zeros))
     assert not torch.allclose(model(plain), model(PADDED), atol=1e-3)
+
+
+@torch.no_grad()
+def test_recorded_parts_add_up_to_the_residual_stream_and_every_layer_records_its_attention():
+    model = make()
+    with record(model) as trace:
+        model(PADDED)
+    values = {r.name: r.data for r in trace.records}
+    embedded = values["encoder.embedding"] + values["encoder.position"] + values["encoder.segment"]
+    torch.testing.assert_close(model.encoder.norm(embedded), values["encoder.residual"])
+    for i in range(SHAPE.layers):
+        layer = f"encoder.layers.{i}."
+        assert values[f"{layer}attention.weights"].shape == (3, SHAPE.heads, 8, 8)
+        assert values[f"{layer}ffn.activations"].shape == (3, 8, SHAPE.ffn_width)
+        summed = values[f"{layer}attention_norm.normalized"] + values[f"{layer}ffn.output"]
+        torch.testing.assert_close(summed, values[f"{layer}ffn_residual"])
+        assert torch.equal(values[f"{layer}residual"], values[f"{layer}ffn_norm.normalized"])
 
 
 @pytest.mark.parametrize("tokens", [PADDED, FULL], ids=["padded", "full"])

@@ -20,11 +20,14 @@ from regard.errors import ConfigError
 from regard.models.base import Encoder, Layer, ModelConfigBase
 from regard.nn.attention import AttentionMask, SelfAttention, check_heads, self_attention_mask
 from regard.nn.feedforward import GELUFeedForward
+from regard.nn.norm import LayerNorm
 from regard.nn.positions import LearnedPositions
 from regard.plurals import count_noun
 from regard.sequence import Memory, Tokens
 from regard.spaces import Classes, InputSpace, Space
-from regard.trace import tap
+from regard.trace import tap, tracing
+
+AXES = "batch position:source width"
 
 
 @dataclass(frozen=True)
@@ -96,15 +99,16 @@ class BertLayer(Layer):
         super().__init__()
         width, eps = config.width, config.layer_norm_eps
         self.attention = SelfAttention(width, config.heads, "query:source key:source")
-        self.ffn = GELUFeedForward(width, config.ffn_width, approximate="none")
-        self.attention_norm, self.ffn_norm = nn.LayerNorm(width, eps), nn.LayerNorm(width, eps)
+        self.ffn = GELUFeedForward(width, config.ffn_width, "none", "source")
+        self.attention_norm, self.ffn_norm = (LayerNorm(width, "source", eps) for _ in range(2))
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x_BSD: Tensor, mask: AttentionMask) -> Tensor:
         attended_BSD = self.attention(*self.attention.project(x_BSD), mask)
-        x_BSD = self.attention_norm(x_BSD + self.dropout(attended_BSD))
-        x_BSD = self.ffn_norm(x_BSD + self.dropout(self.ffn(x_BSD)))
-        return tap(self, "residual", x_BSD, "batch position:source width")
+        x_BSD = tap(self, "attention_residual", x_BSD + self.dropout(attended_BSD), AXES)
+        x_BSD = self.attention_norm(x_BSD)
+        x_BSD = tap(self, "ffn_residual", x_BSD + self.dropout(self.ffn(x_BSD)), AXES)
+        return tap(self, "residual", self.ffn_norm(x_BSD), AXES)
 
 
 class BertEncoder(Encoder):
@@ -114,19 +118,21 @@ class BertEncoder(Encoder):
         super().__init__()
         self.width, self.dropout = config.width, nn.Dropout(config.dropout)
         self.embed, self.positions = space.embed(config.width), LearnedPositions(config.width, config.max_positions)
-        self.segments, self.norm = (
-            nn.Embedding(config.segments, config.width),
-            nn.LayerNorm(config.width, config.layer_norm_eps),
-        )
+        self.segments = nn.Embedding(config.segments, config.width)
+        self.norm = LayerNorm(config.width, "source", config.layer_norm_eps)
         self.layers = nn.ModuleList(BertLayer(config) for _ in range(config.layers))
         init_bert(self)
 
     def forward(self, source: Tokens) -> Memory:
         counted_1S = torch.arange(source.data.shape[1], device=source.data.device)[None]
+        x_BSD = tap(self, "embedding", self.embed(source.data), AXES)
         positions = self.positions(counted_1S if source.positions is None else source.positions)
         segments = self.segments.weight[0] if source.segments is None else self.segments(source.segments)
-        x_BSD = self.dropout(self.norm(self.embed(source.data) + positions + segments))
-        outs, mask = [tap(self, "residual", x_BSD, "batch position:source width")], self_attention_mask(source)
+        if tracing():  # one row may serve the whole batch; a record has a row for each text
+            positions = tap(self, "position", positions.expand_as(x_BSD), AXES)
+            segments = tap(self, "segment", segments.expand_as(x_BSD), AXES)
+        x_BSD = self.dropout(self.norm(x_BSD + positions + segments))
+        outs, mask = [tap(self, "residual", x_BSD, AXES)], self_attention_mask(source)
         for layer in self.layers:
             outs.append(layer(outs[-1], mask))
         return Memory(source.like(outs[-1]), (), tuple(outs))

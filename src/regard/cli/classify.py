@@ -14,6 +14,7 @@ from regard.cli.line_io import LineJob, json_line, line_arguments, open_lines
 from regard.cli.loading import load_model_as, open_run
 from regard.cli.options import json_option
 from regard.errors import LineError
+from regard.plurals import count_noun
 
 if TYPE_CHECKING:
     from regard.tasks.classify.predict import ClassifierPredictor, Prediction
@@ -37,12 +38,14 @@ def classify(
     the label, a tab, its probability; with --top the next labels follow. An empty line stays empty. A line that cannot
     be read is reported, its output is empty, and the exit code at the end is 4.
 
-    A model of tables reads one row of numbers per line, in the order of its columns or below a header line.
+    A model of tables reads one row of numbers per line, in the order of its columns or below a header line. A model of
+    pairs reads two texts per line, with a tab or [SEP] between them.
 
     \b
     Examples:
       regard classify runs/movie-reviews "this movie is so great"
       regard classify runs/movie-reviews -i reviews.txt -o labels.tsv --top 2
+      regard classify runs/entailment "A dog barks. [SEP] An animal makes a noise."
     """
     with open_lines("classifying", CHUNK, text, source, target) as job:
         open_run(run)
@@ -87,10 +90,13 @@ class LineClassifier:
 
     def report_truncated(self) -> None:
         """Report on stderr how many texts were cut."""
-        from regard.tasks.classify.inputs import TextInput
+        from regard.tasks.classify.inputs import PairInput, TextInput
 
         encoder = self.predictor.input_encoder
         if self.truncated and isinstance(encoder, TextInput):
             limit, side = encoder.max_tokens, "first" if encoder.keep == "beginning" else "last"
-            texts = "1 text was" if self.truncated == 1 else f"{self.truncated:,} texts were"
-            Console.of_verb().print(f" {texts} longer than {limit} tokens; the {side} {limit} of each were read")
+            texts = f"{count_noun(self.truncated, encoder.unit[:-1])} {'was' if self.truncated == 1 else 'were'}"
+            what = f"the {side} {limit} of each were read"
+            if isinstance(encoder, PairInput):
+                what = "the longer text of each was cut first"
+            Console.of_verb().print(f" {texts} longer than {limit} tokens; {what}")

@@ -54,16 +54,16 @@ def check_pool(model: EncoderOnlyConfig, pool: str) -> None:
         )
 
 
-def check_positions(model: EncoderOnlyConfig, task: ClassifyConfig) -> None:
-    """Refuse texts with more positions than the model has, before any work.
+def check_positions(model: EncoderOnlyConfig, task: ClassifyConfig, special: int) -> None:
+    """Refuse texts with more positions than the model has, before any work; `special`: tokens added to each text.
 
     >>> from regard.models.transformer import TransformerConfig
     >>> model = TransformerConfig(positions="learned", max_positions=64)
-    >>> check_positions(model, ClassifyConfig(max_length=64, pool="first"))
+    >>> check_positions(model, ClassifyConfig(max_length=64), special=1)
     Traceback (most recent call last):
     regard.errors.ConfigError: task.max_length = 64 takes 65 positions, and model.max_positions = 64 has learned ...
     """
-    positions = task.max_length + (task.pool == "first")
+    positions = task.max_length + special
     if model.position_limit is not None and model.position_limit < positions:
         raise ConfigError(
             f"task.max_length = {task.max_length} takes {positions} positions, and model.max_positions = "

@@ -21,6 +21,7 @@ from regard.manifest import read_kept
 from regard.sequence import Tokens
 from regard.spaces import FactorizedWords, Space, Values, Words
 from regard.tasks.base import check_lines
+from regard.tasks.classify.pairs import split_pair, truncated_lengths
 from regard.text import Tokenizer
 from regard.text.token_rows import TokenStrings, tokenizer_strings
 
@@ -83,7 +84,7 @@ class InputEncoder(ABC):
 
 @dataclass(frozen=True)
 class TextLengths:
-    """Lengths of texts, plus the special tokens in front of them."""
+    """Lengths of texts, plus the special tokens around them."""
 
     shards: Shards
     extra: int
@@ -126,6 +127,8 @@ class TextInput(InputEncoder):
     """which tokens of a longer text are kept"""
     add_sos: bool = False
     """whether to put <SOS> in front, whose state is then pooled, as BERT's [CLS]"""
+    add_eos: bool = False
+    """whether to put <EOS> at the end, as BERT's [SEP]"""
     vectors: VectorCoverage | None = None
     """the pretrained word vectors, if the embedding starts from them and has their width"""
     kind: str = "word"
@@ -156,19 +159,70 @@ class TextInput(InputEncoder):
         return EncodedInput(kept, len(ids) - len(kept))
 
     def lengths(self, shards: Shards) -> TextLengths:
-        return TextLengths(shards, int(self.add_sos))
+        return TextLengths(shards, self.add_sos + self.add_eos)
 
     def collate(self, rows: Sequence[Any]) -> Tokens:
-        return Tokens.pad(rows, before=(self.tokenizer.sos,) if self.add_sos else ())
+        return Tokens.pad(rows, before=self.before, after=self.after)
+
+    @property
+    def before(self) -> tuple[int, ...]:
+        """Special tokens in front of each text."""
+        return (self.tokenizer.sos,) if self.add_sos else ()
+
+    @property
+    def after(self) -> tuple[int, ...]:
+        """Special tokens at the end of each text."""
+        return (self.tokenizer.eos,) if self.add_eos else ()
 
     def token_texts(self, row: Sequence[Any]) -> list[str]:
-        return ["<SOS>"] * self.add_sos + self.tokenizer.tokens(row)
+        return self.tokenizer.tokens([*self.before, *row, *self.after])
 
     def drop_words(self, rows: Sequence[Any], seeds: np.ndarray, share: float) -> list[np.ndarray]:
         return [
             np.where(splitmix64_uniform(seed, len(row)) < share, self.tokenizer.unk, row)
             for row, seed in zip(rows, seeds, strict=True)
         ]
+
+
+@dataclass(frozen=True)
+class PairInput(TextInput):
+    """Encodes a pair of texts as [CLS] first [SEP] second [SEP], with segments 0 and 1.
+
+    A row holds the first text, the separator and the second. No text contains the separator's id, since special tokens
+    are never read from a text.
+    """
+
+    unit = "pairs"
+
+    def encode(self, lines: Sequence[str], first_line: int = 1) -> list[EncodedInput]:
+        check_lines(lines, first_line)
+        pairs = []
+        for number, line in enumerate(lines, first_line):
+            with at_line(number) as where:
+                pairs.append(split_pair(line, where))
+        ids = self.tokenizer.encode_batch([half for pair in pairs for half in pair or ("", "")])
+        return [self.truncate_pair(*both) for both in zip(ids[::2], ids[1::2], strict=True)]
+
+    def truncate_pair(self, first: list[int], second: list[int]) -> EncodedInput:
+        """The tokens of a pair that are kept, with the separator between them; none if a text has no token."""
+        if not (first and second):
+            return EncodedInput([], 0)
+        halves = []
+        for ids, most in zip((first, second), truncated_lengths(len(first), len(second), self.max_tokens), strict=True):
+            halves.append(replace(self, max_tokens=most).truncate(ids))
+        row = [*halves[0].row, self.tokenizer.eos, *halves[1].row]
+        return EncodedInput(row, halves[0].truncated + halves[1].truncated)
+
+    def collate(self, rows: Sequence[Any]) -> Tokens:
+        tokens = super().collate(rows)
+        ends = (tokens.data == self.tokenizer.eos).long()
+        # the separator itself belongs to the first text
+        second_BL = (ends.cumsum(1) - ends > 0) & tokens.mask
+        return replace(tokens, segments=second_BL.to(torch.long))
+
+    def drop_words(self, rows: Sequence[Any], seeds: np.ndarray, share: float) -> list[np.ndarray]:
+        eos, dropped = self.tokenizer.eos, super().drop_words(rows, seeds, share)
+        return [np.where(np.asarray(row) == eos, eos, found) for row, found in zip(rows, dropped, strict=True)]
 
 
 def splitmix64_uniform(seed: int, count: int) -> np.ndarray:

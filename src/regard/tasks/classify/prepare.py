@@ -20,10 +20,10 @@ from regard.data.splits import is_held_out
 from regard.errors import DataError
 from regard.progress import Progress
 from regard.tasks.classify.config import ClassifyConfig
-from regard.tasks.classify.inputs import COLUMN, VECTORS, InputEncoder, TableInput, TextInput, VectorCoverage
+from regard.tasks.classify.inputs import COLUMN, VECTORS, InputEncoder, PairInput, TableInput, TextInput, VectorCoverage
 from regard.tasks.classify.labels import LABELS, Labels
 from regard.tasks.classify.loader import TEXT
-from regard.tasks.classify.sources import LabeledReviews, LabeledRows, LabeledTable, LabeledTexts
+from regard.tasks.classify.sources import LabeledColumns, LabeledReviews, LabeledRows, LabeledTable, LabeledTexts
 from regard.tasks.init_recipe import load_pretrained_tokenizer
 from regard.text import Tokenizer, TokenizerConfig
 from regard.text.tokenizer import TRAIN_CHARACTERS
@@ -70,8 +70,20 @@ class LabeledTextPreparation:
     def load_encoder(self, run: Path) -> TextInput:
         """The input encoder that preparation wrote."""
         vectors = VectorCoverage.load(run) if self.vectors.path else None
-        tokenizer, task = Tokenizer.load(run / "tokenizer.json"), self.task
-        return TextInput(tokenizer, task.max_length, task.keep, task.pool == "first", vectors, self.text.kind)
+        return self._encoder(Tokenizer.load(run / "tokenizer.json"), vectors)
+
+    def _encoder(self, tokenizer: Tokenizer, vectors: VectorCoverage | None = None) -> TextInput:
+        """The input encoder; a tokenizer of BERT puts [CLS] and [SEP] around every text, as in its pre-training."""
+        task, is_bert = self.task, tokenizer.vocabulary[tokenizer.eos] == "[SEP]"
+        add_eos = is_bert or self.is_pair
+        add_sos = add_eos or task.pool == "first"
+        found = PairInput if self.is_pair else TextInput
+        return found(tokenizer, task.max_length, task.keep, add_sos, add_eos, vectors, self.text.kind)
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether an example is a pair of texts."""
+        return isinstance(self.data, LabeledColumns) and self.data.second is not None
 
     def run(self, folder: Path, progress: Progress) -> Mapping[str, Mapping[str, int]]:
         """Write everything into `folder`; per split, how many texts were read, empty or truncated."""
@@ -83,10 +95,13 @@ class LabeledTextPreparation:
             counter[example.label] += 1
         labels = Labels.count(counter, self.data.file("train"))
         if not characters:
-            raise DataError(f"{self.data.file('train')}: every text is empty; is data.text the right column?")
+            empty = "text is empty; is data.text the right column?"
+            if self.is_pair:
+                empty = "pair has an empty text; are data.text and data.second the right columns?"
+            raise DataError(f"{self.data.file('train')}: every {empty}")
         progress("tokenizer", 0, total=0)
         tokenizer = self._tokenizer(characters)
-        encoder, counts = TextInput(tokenizer, self.task.max_length, self.task.keep), {}
+        encoder, counts = self._encoder(tokenizer), {}
         for split, total in (("train", examples), ("valid", 0)):
             counts[split] = self._write(split, folder / split, encoder, labels, progress, total)
         labels.save(folder)
@@ -99,7 +114,10 @@ class LabeledTextPreparation:
         if self.text.tokenizer is not None:
             return load_pretrained_tokenizer(self.text.tokenizer, "source")
         stride = max(1, -(-characters // TRAIN_CHARACTERS))
-        texts = (example.text for example in islice(self.examples("train"), 0, None, stride))
+        examples = islice(self.examples("train"), 0, None, stride)
+        texts = (
+            text for example in examples for text in (example.text.split("\t") if self.is_pair else [example.text])
+        )
         vocab_size = self.text.vocab_size + self.vectors.words
         return Tokenizer.train(chain(texts, self._vector_words()), replace(self.text, vocab_size=vocab_size))
 

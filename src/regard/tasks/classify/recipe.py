@@ -28,12 +28,13 @@ from regard.sequence import Tokens
 from regard.tasks.base import EvalRequest, Evaluation, Model, Recipe, RecipeTemplate, ScoredExample, with_weights
 from regard.tasks.classify import stats
 from regard.tasks.classify.config import ClassifyConfig, check_pool, check_positions
-from regard.tasks.classify.inputs import InputEncoder, TableInput, TextInput
+from regard.tasks.classify.inputs import InputEncoder, PairInput, TableInput, TextInput
 from regard.tasks.classify.labels import Labels, WeightedClasses
 from regard.tasks.classify.loader import ExampleLoader
+from regard.tasks.classify.pairs import join_pair
 from regard.tasks.classify.predict import ClassifierPredictor, ClassProbs, Prediction
 from regard.tasks.classify.prepare import LabeledTablePreparation, LabeledTextPreparation
-from regard.tasks.classify.sources import DataConfig, LabeledTable
+from regard.tasks.classify.sources import DataConfig, LabeledColumns, LabeledTable
 from regard.text import TokenizerConfig
 from regard.text.token_rows import TokenStrings
 from regard.text.word_vectors import PretrainedVectorsConfig, WordVectors
@@ -74,7 +75,11 @@ class ClassifyRecipe(Recipe):
         is_text = not isinstance(self.data, LabeledTable)
         if is_text:
             check_pool(self.model, self.task.pool)
-            check_positions(self.model, self.task)
+            check_positions(self.model, self.task, self.special_tokens)
+            if self.is_pair and self.task.max_length < 2:
+                raise ConfigError(
+                    f"task.max_length = {self.task.max_length}: a pair needs at least one token for each text"
+                )
         if self.vectors.path and not (is_text and self.text.kind == "word"):
             what = f'text.kind = "{self.text.kind}" splits them' if is_text else "a table has none"
             raise ConfigError(f'vectors.path: the file holds whole words, and {what}; use text.kind = "word"')
@@ -90,6 +95,16 @@ class ClassifyRecipe(Recipe):
                 f"text.dropout = {self.text.dropout}: texts are tokenized once, in preparation; set it to 0"
             )
         self.check()
+
+    @property
+    def special_tokens(self) -> int:
+        """Special tokens that are added to each text: [CLS] and one or two [SEP]."""
+        return 3 if self.is_pair else 2 if self.text.kind == "wordpiece" else int(self.task.pool == "first")
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether pairs of texts are classified."""
+        return isinstance(self.data, LabeledColumns) and self.data.second is not None
 
     @property
     def artifacts(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -242,21 +257,40 @@ class ClassificationModel(Model):
     def classify(self, text: Sequence[str], top: None = ...) -> list[str]: ...
 
     @overload
-    def classify(self, text: str | Sequence[str], top: int) -> list[list[Prediction]]: ...
+    def classify(self, text: Sequence[tuple[str, str]], top: None = ...) -> list[str]: ...
 
-    def classify(self, text: str | Sequence[str], top: int | None = None) -> Any:
+    @overload
+    def classify(self, text: str | Sequence[str] | Sequence[tuple[str, str]], top: int) -> list[list[Prediction]]: ...
+
+    def classify(self, text: str | Sequence[str] | Sequence[tuple[str, str]], top: int | None = None) -> Any:
         """The label of a text, or of each text of a list; with `top`, that many labels with their probabilities.
 
-        An empty text gets an empty label and no probabilities.
+        An empty text gets an empty label and no probabilities. A model of pairs takes a tuple of two texts, a line with
+        a tab or [SEP] between them, or a list of either.
         """
         if top is not None and top < 1:
             raise ConfigError(f"top = {top} must be at least 1")
-        texts = [text] if isinstance(text, str) else list(text)
+        is_one = isinstance(text, str) or self.is_text_pair(text)
+        texts = [self.line(one) for one in ([text] if is_one else text)]
         predictions = [probs.top(top or 1, self.labels) for probs in self.predictor().predict(texts)]
         if top is not None:
             return predictions
         best = [row[0].label if row else "" for row in predictions]
-        return best[0] if isinstance(text, str) else best
+        return best[0] if is_one else best
+
+    def is_text_pair(self, text: object) -> bool:
+        """Whether a value is one input of a model of pairs: a tuple of two texts."""
+        is_tuple = isinstance(text, tuple) and len(text) == 2 and all(isinstance(half, str) for half in text)
+        return is_tuple and isinstance(self.input_encoder, PairInput)
+
+    def line(self, text: Any) -> str:
+        """One input as a line: a text as it is, a pair with a tab between its texts."""
+        if isinstance(text, str):
+            return text
+        if not self.is_text_pair(text):
+            expected = "a text or a tuple of two" if isinstance(self.input_encoder, PairInput) else "a text"
+            raise DataError(f"classify: expected {expected}, got {text!r:.80}")
+        return join_pair(*text)
 
     def predictor(self) -> ClassifierPredictor:
         """The predictor behind `classify`, for whole files."""

@@ -20,6 +20,7 @@ from regard.data.movie_reviews import LabeledExample, MovieReviews
 from regard.data.sources import FileSource
 from regard.data.splits import check_valid_share
 from regard.errors import ConfigError, DataError
+from regard.tasks.classify.pairs import join_pair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,12 +77,26 @@ class LabeledColumns(LabeledTexts):
     """the column of the text: its name in the header, or its number, counted from 1; in JSON lines its key"""
     label: str = "label"
     """the column of the label, in the same way; in JSON lines a string, an integer, true or false"""
+    second: str | None = None
+    """the column of the second text, if pairs of texts are classified; text is that of the first"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.second in (self.text, self.label):
+            other = "text" if self.second == self.text else "label"
+            raise ConfigError(f'second = "{self.second}" is the column of data.{other}; a pair needs two text columns')
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns of the text, or of both texts of a pair."""
+        return (self.text,) if self.second is None else (self.text, self.second)
 
     def scored_on(self, path: Path) -> Self:
         ending, own = (Path(str(name).removesuffix(".gz")).suffix for name in (path, self.train))
         cls: Any = type(self) if ending == own else BY_ENDING.get(ending, type(self))
         shared = {
-            name: getattr(self, name) for name in ("train", "valid", "valid_share", "text", "label", "label_names")
+            name: getattr(self, name)
+            for name in ("train", "valid", "valid_share", "text", "second", "label", "label_names")
         }
         return cls(test=str(path), **shared)
 
@@ -95,7 +110,7 @@ class LabeledTsv(LabeledColumns):
 
     def read_examples(self, split: str) -> Iterator[LabeledExample]:
         path = self.file(split)
-        return read_examples(tables.tsv_rows(read_lines(path)), path, self.text, self.label)
+        return read_examples(tables.tsv_rows(read_lines(path)), path, self.texts, self.label)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +122,7 @@ class LabeledCsv(LabeledColumns):
 
     def read_examples(self, split: str) -> Iterator[LabeledExample]:
         path = self.file(split)
-        return read_examples(tables.csv_rows(read_lines(path), path), path, self.text, self.label)
+        return read_examples(tables.csv_rows(read_lines(path), path), path, self.texts, self.label)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +134,8 @@ class LabeledJsonl(LabeledColumns):
 
     def read_examples(self, split: str) -> Iterator[LabeledExample]:
         for number, (where, entry) in enumerate(read_json_lines(self.file(split)), 1):
-            text, label = json_text(entry, self.text, where), json_text(entry, self.label, where, or_number=True)
+            label = json_text(entry, self.label, where, or_number=True)
+            text = join_texts([json_text(entry, key, where) for key in self.texts])
             yield LabeledExample(text, clean_label(label, where), number)
 
 
@@ -137,7 +153,7 @@ class LabeledLines(LabeledTexts):
     def read_examples(self, split: str) -> Iterator[LabeledExample]:
         path = self.file(split)
         rows = ((number, line.partition(" ")) for number, line in enumerate(read_lines(path), 1))
-        return read_examples(((number, [label, text]) for number, (label, _, text) in rows), path, "2", "1")
+        return read_examples(((number, [label, text]) for number, (label, _, text) in rows), path, ("2",), "1")
 
 
 class LabeledReviews(MovieReviews):
@@ -222,23 +238,34 @@ def _number_columns(
     return found
 
 
-def read_examples(rows: Iterable[tables.Row], path: str | Path, text: str, label: str) -> Iterator[LabeledExample]:
-    """The text and label of each row; `text` and `label` are names in the header, or counted from 1.
+def read_examples(
+    rows: Iterable[tables.Row], path: str | Path, texts: Sequence[str], label: str
+) -> Iterator[LabeledExample]:
+    """The text (or both texts of a pair) and the label of each row; columns by name in the header, or counted from 1.
 
-    >>> list(read_examples([(1, ["score", "review"]), (2, ["1", "so great"])], "a.tsv", "review", "score"))
+    >>> list(read_examples([(1, ["score", "review"]), (2, ["1", "so great"])], "a.tsv", ["review"], "score"))
     [LabeledExample(text='so great', label='1', line=2)]
     """
     stream = iter(rows)
     names = None
-    if not (text.isdigit() and label.isdigit()):
+    if not all(column.isdigit() for column in (*texts, label)):
         names = [name.strip() for name in next(stream, (0, []))[1]]
     empty = True
     for number, cells in stream:
-        at, of = (tables.column_index(path, number, names, cells, column) for column in (text, label))
+        *at, of = (tables.column_index(path, number, names, cells, column) for column in (*texts, label))
         empty = False
-        yield LabeledExample(cells[at], clean_label(cells[of], f"{path}, line {number}"), number)
+        yield LabeledExample(
+            join_texts([cells[i] for i in at]), clean_label(cells[of], f"{path}, line {number}"), number
+        )
     if empty:
         raise DataError(f"{path} has no example; expected a text and its label on each line")
+
+
+def join_texts(texts: Sequence[str]) -> str:
+    """One text as it is, or a pair as one line; a pair with an empty half is an empty text."""
+    if len(texts) == 1:
+        return texts[0]
+    return join_pair(*texts) if all(text.strip() for text in texts) else ""
 
 
 def clean_label(label: str, where: str) -> str:

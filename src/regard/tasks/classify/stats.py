@@ -18,7 +18,7 @@ from regard.tasks.classify.loader import ExampleLoader
 def statistics(run: Path, loader: ExampleLoader) -> dict[str, Any]:
     """Vocabulary or columns, and per split the examples, lengths, batches and labels, as plain JSON."""
     labels, counts, encoder = Labels.load(run), read_counts(run), loader.input_encoder
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"unit": encoder.unit}
     if isinstance(encoder, TextInput):
         found["vocabulary"] = {"kind": encoder.kind, "size": encoder.tokenizer.size}
         if encoder.vectors is not None:
@@ -45,8 +45,7 @@ def format_statistics(found: Mapping[str, Any], max_length: int) -> list[str]:
     frequent = sorted(shares.items(), key=lambda item: -item[1])[:10]
     each = ", ".join(f"{name} {100 * count / found['train']['kept']:.1f} %" for name, count in frequent)
     rest = ", ..." if len(shares) > len(frequent) else ""
-    unit = "rows" if table else "texts"
-    return [*lines, f"labels      {len(shares)}; of {found['train']['kept']:,} training {unit} {each}{rest}"]
+    return [*lines, f"labels      {len(shares)}; of {found['train']['kept']:,} training {found['unit']} {each}{rest}"]
 
 
 def _table_lines(found: Mapping[str, Any]) -> list[str]:
@@ -70,9 +69,9 @@ def _text_lines(found: Mapping[str, Any], max_length: int) -> list[str]:
         row = found[split]
         dropped = f"{row['empty']:,} empty" if row["empty"] else "none"
         truncated = f", {row['cut']:,} cut to {max_length} tokens" if row["cut"] else ""
-        lines.append(f"{split:<10}  {row['kept']:,} of {row['read']:,} texts; dropped: {dropped}{truncated}")
+        lines.append(f"{split:<10}  {row['kept']:,} of {row['read']:,} {found['unit']}; dropped: {dropped}{truncated}")
         lines.append(
-            f"  tokens    {row['tokens']:,}, {row['mean']} per text, 99 % have at most {row['p99']}, the longest "
-            f"{row['most']}; padding {100 * row['padding']:.1f} % of {row['batches']:,} batches"
+            f"  tokens    {row['tokens']:,}, {row['mean']} per {found['unit'][:-1]}, 99 % have at most {row['p99']}, "
+            f"the longest {row['most']}; padding {100 * row['padding']:.1f} % of {row['batches']:,} batches"
         )
     return lines

@@ -162,20 +162,20 @@ class TextInput(InputEncoder):
         return TextLengths(shards, self.add_sos + self.add_eos)
 
     def collate(self, rows: Sequence[Any]) -> Tokens:
-        return Tokens.pad(rows, before=self.before, after=self.after)
+        return Tokens.pad(rows, before=self.prefix, after=self.suffix)
 
     @property
-    def before(self) -> tuple[int, ...]:
+    def prefix(self) -> tuple[int, ...]:
         """Special tokens in front of each text."""
         return (self.tokenizer.sos,) if self.add_sos else ()
 
     @property
-    def after(self) -> tuple[int, ...]:
+    def suffix(self) -> tuple[int, ...]:
         """Special tokens at the end of each text."""
         return (self.tokenizer.eos,) if self.add_eos else ()
 
     def token_texts(self, row: Sequence[Any]) -> list[str]:
-        return self.tokenizer.tokens([*self.before, *row, *self.after])
+        return self.tokenizer.tokens([*self.prefix, *row, *self.suffix])
 
     def drop_words(self, rows: Sequence[Any], seeds: np.ndarray, share: float) -> list[np.ndarray]:
         return [

@@ -43,7 +43,7 @@ def shell(commands: str, activated: bool = True) -> None:
 def in_process(found: re.Match[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a command in this process, which saves the seconds of importing torch."""
     (text,) = shlex.split(found["text"] or "''")
-    piped = {"echo": f"{text}\n", "printf": text.replace(r"\n", "\n"), None: ""}[found["print"]]
+    piped = {"echo": f"{text}\n", "printf": text.replace(r"\n", "\n").replace(r"\t", "\t"), None: ""}[found["print"]]
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(piped.encode()), encoding="utf-8"))
     assert invoke(shlex.split(found["arguments"])) == 0, found[0]
 

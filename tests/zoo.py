@@ -15,6 +15,7 @@ from regard.models.convolution import ConvolutionConfig
 from regard.models.encoder_decoder import DecoderConfig, EncoderConfig, EncoderDecoderConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.gpt import GPTConfig
+from regard.models.llama import LlamaConfig
 from regard.models.luong import LuongConfig
 from regard.models.mlp import MLPConfig
 from regard.models.pooling import make_pooling
@@ -57,6 +58,15 @@ def _seq2seq(**changes: object) -> Seq2SeqConfig:
     return replace(Seq2SeqConfig(layers=2, width=D, dropout=0.1), **changes)
 
 
+def _gpt(**changes: object) -> EncoderDecoder:
+    return replace(GPTConfig(layers=2, width=D, heads=4, max_positions=32), **changes).build(words, words)
+
+
+def _llama(**changes: object) -> EncoderDecoder:
+    small = LlamaConfig(layers=2, width=D, ffn_width=24, heads=4, dropout=0.1, max_positions=32)
+    return replace(small, **changes).build(words, words)
+
+
 def _rnnlm(**changes: object) -> RNNLMConfig:
     return replace(RNNLMConfig(layers=1, width=D, dropout=0.1), **changes)
 
@@ -79,9 +89,10 @@ ZOO = {
     "transformer": ZooEntry(lambda: _transformer().build(words, words), text),
     "transformer-pre": ZooEntry(lambda: _transformer(norm="pre", tie="none").build(words, words), text),
     "transformer-learned": ZooEntry(lambda: _transformer(positions="learned", tie="target").build(words, words), text),
-    "gpt": ZooEntry(
-        lambda: GPTConfig(layers=2, width=D, heads=4, max_positions=32).build(words, words), empty_source, False
-    ),
+    "gpt": ZooEntry(_gpt, empty_source, False),
+    "gpt-post": ZooEntry(lambda: _gpt(norm="post", heads=3, head_width=6, ffn_width=24), empty_source, False),
+    "llama": ZooEntry(lambda: _llama(tie=True), empty_source, False),
+    "llama-grouped": ZooEntry(lambda: _llama(kv_heads=2, head_width=6, qkv_bias=True), empty_source, False),
     "seq2seq": ZooEntry(lambda: _seq2seq().build(words, words), text, False),
     "seq2seq-tanh": ZooEntry(lambda: _seq2seq(layers=1, cell="tanh").build(words, words), text, False),
     "seq2seq-relu": ZooEntry(lambda: _seq2seq(cell="relu", context="every").build(words, words), text, False),

@@ -263,11 +263,18 @@ def test_every_kind_of_tokenizer_writes(run_cli: RunCli, tmp_path: Path) -> None
     assert (run / "tokenizer.json").exists()
 
 
-def test_a_model_without_hidden_state_generates_beyond_its_window(run_cli: RunCli, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "model",
+    [
+        'model={kind = "gpt", layers = 1, width = 16, heads = 2, max_positions = 16, dropout = 0.0}',
+        'model={kind = "llama", layers = 1, width = 16, ffn_width = 24, heads = 4, kv_heads = 2, max_positions = 16}',
+    ],
+    ids=["gpt", "llama"],
+)
+def test_a_model_without_hidden_state_generates_beyond_its_window(run_cli: RunCli, tmp_path: Path, model: str) -> None:
     from regard.train import checkpoint
 
-    gpt = 'model={kind = "gpt", layers = 1, width = 16, heads = 2, max_positions = 16, dropout = 0.0}'
-    run = trained_in(tmp_path, gpt, "train.steps=4", "train.validate_every=4")
+    run = trained_in(tmp_path, model, "train.steps=4", "train.validate_every=4")
     assert len(run_cli("generate", run, "The wind blew north, and", "--length", 50).out) == 24 + 50 + 1
     found = checkpoint.newest(run).checkpoint
     assert found is not None and set(found.groups) == {"model", "optimizer"}

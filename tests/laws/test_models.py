@@ -8,7 +8,7 @@ import torch
 from regard.loss import chunked_loss
 from regard.models.rnnsearch import GatedUnit
 from regard.nn.bridge import CopyState, LinearBridge
-from regard.nn.norm import LayerNorm
+from regard.nn.norm import LayerNorm, RMSNorm
 from regard.nn.recurrent import Recurrent
 from regard.objective import Batch, NextToken, Objective
 from regard.sequence import Tokens
@@ -115,14 +115,14 @@ def test_a_transformer_records_embeddings_positions_norms_feed_forward_layers_an
         own = [n for n in names if n.startswith(f"{side}.")]
         for part in ("embedding", "norm", "ffn.activations", "ffn.output", "residual"):
             assert any(part in n for n in own), (side, part)
-        norms = [n for n, part in model.named_modules() if n.startswith(side) and isinstance(part, LayerNorm)]
+        norms = [n for n, part in model.named_modules() if n.startswith(side) and isinstance(part, LayerNorm | RMSNorm)]
         assert norms and {f"{n}.normalized" for n in norms} == {n for n in own if n.endswith(".normalized")}
     assert any(n.endswith(".position") for n in names)
     for r in trace.records:
         assert len(r.data) == 3, r.name
 
 
-@pytest.mark.parametrize("name", ["gpt", "transformer"])
+@pytest.mark.parametrize("name", ["gpt", "gpt-post", "transformer"])
 @torch.no_grad()
 def test_recorded_parts_add_up_to_the_recorded_residual_stream(name):
     model, source = build(name), ZOO[name].source()
@@ -130,15 +130,21 @@ def test_recorded_parts_add_up_to_the_recorded_residual_stream(name):
         model(source, TARGET)
     values = {r.name: r.data for r in trace.records}
     stem, layer = (
-        ("decoder.", "decoder.layers.0.") if name == "gpt" else ("encoder.input_embedding.", "encoder.layers.0.")
+        ("decoder.", "decoder.layers.0.")
+        if name != "transformer"
+        else ("encoder.input_embedding.", "encoder.layers.0.")
     )
-    scale = 1 if name == "gpt" else D**0.5
+    scale = 1 if name != "transformer" else D**0.5
     entered = values[f"{stem}embedding"] * scale + values[f"{stem}position"]
     torch.testing.assert_close(entered, values[f"{layer.partition('.')[0]}.residual"], **close)
     if name == "gpt":
         torch.testing.assert_close(
             values[f"{layer}residual"], values[f"{layer}attention_residual"] + values[f"{layer}ffn.output"]
         )
+    elif name == "gpt-post":
+        added = values[f"{layer}norm1.normalized"] + values[f"{layer}ffn.output"]
+        torch.testing.assert_close(values[f"{layer}ffn_residual"], added)
+        torch.testing.assert_close(values[f"{layer}residual"], values[f"{layer}norm2.normalized"])
     else:
         added = values[f"{layer}attention_norm.norm.normalized"] + values[f"{layer}ffn.output"]
         torch.testing.assert_close(values[f"{layer}ffn_norm.residual_sum"], added)
@@ -257,9 +263,10 @@ def test_every_model_runs_on_the_meta_device(name):
     assert model.readout(features).is_meta and features.shape == (6, 1, D)
 
 
-def test_packed_documents_equal_separate_rows_and_a_recurrent_model_refuses_them():
+@pytest.mark.parametrize("name", ["gpt", "gpt-post", "llama", "llama-grouped"])
+def test_packed_documents_equal_separate_rows_and_a_recurrent_model_refuses_them(name):
     documents = [[2, 4, 5, 6], [2, 7], [2, 5, 5]]
-    packed, model = Tokens.pack(documents), build("gpt")
+    packed, model = Tokens.pack(documents), build(name)
     separate = torch.cat([model(Tokens.pad([[]]), Tokens.pad([d]))[0] for d in documents])
     torch.testing.assert_close(model(Tokens.pad([[]]), packed)[0], separate, **close)
     with pytest.raises(ValueError, match=r"packing .* needs attention"):

@@ -17,6 +17,7 @@ from regard.models.convolution import ConvolutionConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.gpt import GPTConfig
+from regard.models.llama import LlamaConfig
 from regard.models.luong import LuongConfig
 from regard.models.mlp import MLPConfig
 from regard.models.recurrent import RecurrentConfig
@@ -30,6 +31,7 @@ from regard.spaces import Words
 ModelConfig = Annotated[
     TransformerConfig
     | GPTConfig
+    | LlamaConfig
     | Seq2SeqConfig
     | RNNLMConfig
     | RNNsearchConfig

@@ -1,12 +1,16 @@
 """GPT: Radford et al. 2018 and 2019, "Improving Language Understanding", "Language Models are Unsupervised ...".
 
-New against the Transformer: the decoder alone, without a source, trained on nothing but the next token.
-Pre-norm with a last norm as in GPT-2, learned positions, GELU; the softmax shares the embedding.
+New against the Transformer: the decoder alone, without a source, trained on nothing but the next token. Learned
+positions and GELU, by the tanh formula; the softmax shares the embedding. GPT-1 normalizes after each residual sum as
+the Transformer does, GPT-2 before each sublayer and once more at the end, and starts the layers that write into the
+residual stream smaller the more of them there are. GPT-3 (Brown et al. 2020) is GPT-2 with heads whose width is chosen
+freely. Different here: GPT-3's every other layer is sparse, ours are all dense; attention weights are not dropped out.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,7 +19,7 @@ from torch import Tensor, nn
 from regard.config import check_at_least, check_share
 from regard.errors import ConfigError
 from regard.models.base import Decoder, EmptyEncoder, EncoderDecoder, Layer, ModelConfigBase, State
-from regard.nn.attention import AttentionMask, KeysValues, SelfAttention
+from regard.nn.attention import AttentionMask, KeysValues, SelfAttention, check_heads
 from regard.nn.feedforward import GELUFeedForward
 from regard.nn.kv_cache import KVCache
 from regard.nn.norm import LayerNorm
@@ -26,31 +30,41 @@ from regard.spaces import Space
 from regard.trace import tap
 
 AXES = "batch position:target width"
+INIT_STD = 0.02
+"""of all weights and embeddings at the start (Radford et al. 2018, 4.1)"""
 
 
 @dataclass(frozen=True)
 class GPTConfig(ModelConfigBase):
-    """Config of a GPT; the defaults are GPT-2's smallest."""
+    """Config of a GPT; the defaults are GPT-2's smallest.
+
+    >>> GPTConfig(width=64, heads=24, head_width=128).ffn_size
+    256
+    """
 
     kind: Literal["gpt"] = "gpt"
     """Radford et al. 2019"""
     layers: int = 12
     """number of stacked blocks"""
     width: int = 768
-    """model width; the feed-forward network is four times as wide"""
+    """model width: embeddings and hidden states"""
+    ffn_width: int | None = None
+    """width of the feed-forward network; by default four times the model width"""
     heads: int = 12
-    """attention heads; they share the width"""
+    """attention heads"""
+    head_width: int | None = None
+    """width of a head; by default the heads share the model width"""
+    norm: Literal["pre", "post"] = "pre"
+    """layer normalization before each sublayer as in GPT-2 and GPT-3, or after each residual sum as in GPT-1"""
     dropout: float = 0.1
     """share of numbers dropped from each sublayer's output and from the embeddings"""
     max_positions: int = 1024
     """size of the table of learned positions: the context length"""
 
     def __post_init__(self) -> None:
-        check_at_least(self, 1, "layers", "width", "heads", "max_positions")
-        if self.width % self.heads:
-            raise ConfigError(
-                f"heads = {self.heads} does not divide width = {self.width}; every head needs an equal share of it"
-            )
+        given = [name for name in ("ffn_width", "head_width") if getattr(self, name) is not None]
+        check_at_least(self, 1, "layers", "width", "heads", "max_positions", *given)
+        check_heads(self.width, self.heads, self.head_width)
         check_share(self, "dropout")
 
     def check_shared_vocab(self, shared: bool) -> None:
@@ -59,11 +73,22 @@ class GPTConfig(ModelConfigBase):
     @property
     def summary(self) -> str:
         """One-line description of the model."""
-        return f"gpt {count_noun(self.layers, 'layer')}, {count_noun(self.heads, 'head')}, width {self.width}"
+        layout = ", post-norm" if self.norm == "post" else ""
+        return f"gpt {count_noun(self.layers, 'layer')}, {count_noun(self.heads, 'head')}, width {self.width}{layout}"
 
     @property
     def position_limit(self) -> int | None:
         return self.max_positions
+
+    @property
+    def ffn_size(self) -> int:
+        """Width of the feed-forward network."""
+        return 4 * self.width if self.ffn_width is None else self.ffn_width
+
+    @property
+    def head_size(self) -> int:
+        """Width of a head."""
+        return self.width // self.heads if self.head_width is None else self.head_width
 
     def build(self, source: Space, target: Space) -> EncoderDecoder:
         """The language model, with fresh weights; `source` is not used."""
@@ -71,29 +96,54 @@ class GPTConfig(ModelConfigBase):
 
 
 class GPTBlock(Layer):
-    """x + attention(norm(x)), then x + ffn(norm(x))."""
+    """Parts of a block: self-attention, feed-forward network, a norm and a residual sum for each."""
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         width = config.width
-        self.attention, self.ffn = SelfAttention(width, config.heads), GELUFeedForward(width, 4 * width)
+        self.attention = SelfAttention(width, config.heads, head_width=config.head_size)
+        self.ffn = GELUFeedForward(width, config.ffn_size)
         self.norm1, self.norm2, self.dropout = LayerNorm(width), LayerNorm(width), nn.Dropout(config.dropout)
         for linear in (self.attention.qkv, self.attention.out, self.ffn.up, self.ffn.down):
-            nn.init.normal_(linear.weight, std=0.02)
+            nn.init.normal_(linear.weight, std=INIT_STD)
             nn.init.zeros_(linear.bias)
-        for linear in (self.attention.out, self.ffn.down):  # GPT-2, 2.3: 1 / sqrt(number of residual layers)
-            nn.init.normal_(linear.weight, std=0.02 / math.sqrt(2 * config.layers))
+
+    @abstractmethod
+    def forward(
+        self, x_NTD: Tensor, cache: KeysValues, at: int | Tensor, mask: AttentionMask
+    ) -> tuple[Tensor, KeysValues]: ...
+
+
+class GPT1Block(GPTBlock):
+    """norm(x + attention(x)), then norm(x + ffn(x))."""
 
     def forward(
         self, x_NTD: Tensor, cache: KeysValues, at: int | Tensor, mask: AttentionMask
     ) -> tuple[Tensor, KeysValues]:
-        queries, new = self.attention.project(self.norm1(x_NTD))
-        cache = cache.write(new, at)
-        used = at + x_NTD.shape[1] if isinstance(at, int) else mask.shape[3]  # type: ignore[union-attr]
-        x_NTD = x_NTD + self.dropout(self.attention(queries, cache.prefix(used), mask))
-        x_NTD = tap(self, "attention_residual", x_NTD, AXES)
+        attended_NTD, cache = self.attention.read(x_NTD, cache, at, mask)
+        x_NTD = self.norm1(tap(self, "attention_residual", x_NTD + self.dropout(attended_NTD), AXES))
+        x_NTD = self.norm2(tap(self, "ffn_residual", x_NTD + self.dropout(self.ffn(x_NTD)), AXES))
+        return tap(self, "residual", x_NTD, AXES), cache
+
+
+class GPT2Block(GPTBlock):
+    """x + attention(norm(x)), then x + ffn(norm(x))."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__(config)
+        for linear in (self.attention.out, self.ffn.down):  # GPT-2, 2.3: 1 / sqrt(number of residual layers)
+            nn.init.normal_(linear.weight, std=INIT_STD / math.sqrt(2 * config.layers))
+
+    def forward(
+        self, x_NTD: Tensor, cache: KeysValues, at: int | Tensor, mask: AttentionMask
+    ) -> tuple[Tensor, KeysValues]:
+        attended_NTD, cache = self.attention.read(self.norm1(x_NTD), cache, at, mask)
+        x_NTD = tap(self, "attention_residual", x_NTD + self.dropout(attended_NTD), AXES)
         x_NTD = x_NTD + self.dropout(self.ffn(self.norm2(x_NTD)))
         return tap(self, "residual", x_NTD, AXES), cache
+
+
+BLOCKS: dict[str, type[GPTBlock]] = {"post": GPT1Block, "pre": GPT2Block}
 
 
 class GPT(Decoder):
@@ -101,14 +151,18 @@ class GPT(Decoder):
 
     def __init__(self, config: GPTConfig, space: Space) -> None:
         super().__init__()
-        self.width, self.heads, self.dropout = config.width, config.heads, nn.Dropout(config.dropout)
+        self.heads, self.head_size, self.dropout = config.heads, config.head_size, nn.Dropout(config.dropout)
         self.embed, self.readout = space.embed(config.width), space.head(config.width)
-        self.positions, self.norm = LearnedPositions(config.width, config.max_positions), LayerNorm(config.width)
-        self.layers = nn.ModuleList(GPTBlock(config) for _ in range(config.layers))
+        self.positions = LearnedPositions(config.width, config.max_positions)
+        self.norm = LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+        self.layers = nn.ModuleList(BLOCKS[config.norm](config) for _ in range(config.layers))
+        for table in (self.embed, self.positions.table):
+            if isinstance(table, nn.Embedding):  # not where numbers are read
+                nn.init.normal_(table.weight, std=INIT_STD)
         space.tie(self.embed, self.readout)
 
     def start(self, memory: Memory, max_tokens: int) -> State:
-        return State(memory.states, KVCache.empty(memory, len(self.layers), self.heads, max_tokens, self.width))
+        return State(memory.states, KVCache.empty(memory, len(self.layers), self.heads, max_tokens, self.head_size))
 
     def hidden_state(self, state: State) -> None:
         """None: a KV cache grows with the text."""

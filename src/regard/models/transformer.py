@@ -193,10 +193,7 @@ class DecoderLayer(Layer):
         source: KeysValues | None,
     ) -> tuple[Tensor, KeysValues, KeysValues]:
         source = self.cross.keys_values(memory.data) if source is None else source
-        queries, new = self.attention.project(self.attention_norm.pre(x_NTD))
-        cache = cache.write(new, at)
-        used = at + x_NTD.shape[1] if isinstance(at, int) else masks[0].shape[3]  # type: ignore[union-attr]
-        attended = self.attention(queries, cache.prefix(used), masks[0])
+        attended, cache = self.attention.read(self.attention_norm.pre(x_NTD), cache, at, masks[0])
         x_NTD = self.attention_norm.residual(x_NTD, attended)
         x_NTD = self.cross_norm.residual(x_NTD, self.cross(self.cross_norm.pre(x_NTD), source, masks[1]))
         x_NTD = self.ffn_norm.residual(x_NTD, self.ffn(self.ffn_norm.pre(x_NTD)))
@@ -273,7 +270,7 @@ class TransformerDecoder(Decoder):
             space.tie(self.embed, self.readout)
 
     def start(self, memory: Memory, max_tokens: int) -> State:
-        cache = KVCache.empty(memory, len(self.layers), self.heads, max_tokens, self.width)
+        cache = KVCache.empty(memory, len(self.layers), self.heads, max_tokens, self.width // self.heads)
         states = memory.states.like(self.memory_projection(memory.states.data))
         return State(SourceKV(states, (None,) * len(self.layers)), cache)
 

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
+from regard.nn.rotary import Rotation, rotate
 from regard.sequence import Padded, Rows, Tokens
 from regard.trace import tap, tracing
 
@@ -67,7 +68,7 @@ class KeysValues(Rows):
 
 
 class SelfAttention(nn.Module):
-    """Multi-head self-attention; one matrix projects queries, keys and values.
+    """Multi-head self-attention; one matrix projects queries, keys and values. Heads share the width by default.
 
     >>> attention, x = SelfAttention(8, 2), torch.randn(1, 3, 8)
     >>> queries, kv = attention.project(x)
@@ -75,10 +76,12 @@ class SelfAttention(nn.Module):
     torch.Size([1, 3, 8])
     """
 
-    def __init__(self, width: int, heads: int, axes: str = "query:target key:target") -> None:
+    def __init__(
+        self, width: int, heads: int, axes: str = "query:target key:target", head_width: int | None = None
+    ) -> None:
         super().__init__()
-        self.heads, self.axes = heads, axes
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.heads, self.axes, inner = heads, axes, heads * (head_width or width // heads)
+        self.qkv, self.out = nn.Linear(width, 3 * inner), nn.Linear(inner, width)
         for part in self.qkv.weight.chunk(3):
             nn.init.xavier_uniform_(part)
         nn.init.zeros_(self.qkv.bias)
@@ -92,6 +95,59 @@ class SelfAttention(nn.Module):
 
     def forward(self, q_NHTK: Tensor, kv: KeysValues, mask: AttentionMask) -> Tensor:
         return self.out(attend(self, q_NHTK, kv, mask, self.axes).transpose(1, 2).flatten(2))
+
+    def read(
+        self, x_NTD: Tensor, cache: KeysValues, at: int | Tensor, mask: AttentionMask
+    ) -> tuple[Tensor, KeysValues]:
+        """Attention of new tokens to the KV cache and to each other, and the cache with their keys and values."""
+        q_NHTK, new = self.project(x_NTD)
+        cache = cache.write(new, at)
+        return self(q_NHTK, cache.prefix(slots_used(new, at, mask)), mask), cache
+
+
+class GroupedQueryAttention(nn.Module):
+    """Self-attention with rotary positions; groups of query heads share a key and value head (Ainslie et al. 2023).
+
+    One key head for each query head is multi-head attention, one for all is multi-query attention (Shazeer 2019). The
+    KV cache holds the key and value heads only.
+
+    >>> from regard.nn.rotary import Rotary, rotation
+    >>> attention, x = GroupedQueryAttention(8, heads=4, kv_heads=2, head_width=2), torch.randn(1, 3, 8)
+    >>> queries, kv = attention.project(x, rotation(Rotary(2)(torch.arange(3)[None]), x.dtype))
+    >>> queries.shape, kv.keys.shape, attention(queries, kv, "causal").shape
+    (torch.Size([1, 4, 3, 2]), torch.Size([1, 2, 3, 2]), torch.Size([1, 3, 8]))
+    """
+
+    def __init__(self, width: int, heads: int, kv_heads: int, head_width: int, qkv_bias: bool = False) -> None:
+        super().__init__()
+        self.heads, self.kv_heads, self.head_width = heads, kv_heads, head_width
+        self.qkv = nn.Linear(width, (heads + 2 * kv_heads) * head_width, bias=qkv_bias)
+        self.out = nn.Linear(heads * head_width, width, bias=False)
+
+    def project(self, x_NTD: Tensor, by: Rotation) -> tuple[Tensor, KeysValues]:
+        """Queries, and the keys and values to be cached; queries and keys are rotated to their positions."""
+        rotated_NTHK, v_NTHK = (
+            self.qkv(x_NTD).unflatten(2, (-1, self.head_width)).split([self.heads + self.kv_heads, self.kv_heads], 2)
+        )
+        q, k = rotate(rotated_NTHK, by).transpose(1, 2).split([self.heads, self.kv_heads], 1)
+        return q, KeysValues(k, v_NTHK.transpose(1, 2))
+
+    def forward(self, q_NHTK: Tensor, kv: KeysValues, mask: AttentionMask) -> Tensor:
+        group, axes = self.heads // self.kv_heads, "query:target key:target"
+        if group > 1 and q_NHTK.shape[2] == 1 and not tracing():  # a group is as many queries to one copy of the keys
+            q_NHTK = q_NHTK.view(-1, self.kv_heads, group, self.head_width)
+            z_NHTK = attend(self, q_NHTK, kv, "full" if mask == "causal" else mask, axes)
+            return self.out(z_NHTK.flatten(1)[:, None])
+        kv = kv.map(lambda t: t.repeat_interleave(group, 1)) if group > 1 else kv
+        return self.out(attend(self, q_NHTK, kv, mask, axes).transpose(1, 2).flatten(2))
+
+    def read(
+        self, x_NTD: Tensor, by: Rotation, cache: KeysValues, at: int | Tensor, mask: AttentionMask
+    ) -> tuple[Tensor, KeysValues]:
+        """Attention of new tokens to the KV cache and to each other, and the cache with their keys and values."""
+        q_NHTK, new = self.project(x_NTD, by)
+        cache = cache.write(new, at)
+        return self(q_NHTK, cache.prefix(slots_used(new, at, mask)), mask), cache
 
 
 class CrossAttention(nn.Module):
@@ -136,10 +192,15 @@ class CrossAttention(nn.Module):
         return self.out(z_NHTK.transpose(1, 2).flatten(2))
 
 
-def check_heads(width: int, heads: int) -> None:
-    """Refuse a number of heads that does not divide the width of a model."""
-    if width % heads:
+def check_heads(width: int, heads: int, head_width: int | None = None) -> None:
+    """Refuse a number of heads that does not divide the width of a model, unless their width is given."""
+    if head_width is None and width % heads:
         raise ConfigError(f"heads = {heads} does not divide width = {width}; every head needs an equal share of it")
+
+
+def slots_used(new: KeysValues, at: int | Tensor, mask: AttentionMask) -> int:
+    """Slots of a KV cache in use after `new` was written at `at`."""
+    return at + new.keys.shape[2] if isinstance(at, int) else mask.shape[3]  # type: ignore[union-attr]
 
 
 def split(x_NLD: Tensor, heads: int) -> Tensor:

@@ -38,6 +38,19 @@ class GELUFeedForward(nn.Module):
         return project_down(self, F.gelu(self.up(x_NLD), approximate=self.approximate))
 
 
-def project_down(ffn: FeedForward | GELUFeedForward, hidden_NLF: Tensor) -> Tensor:
+class SwiGLU(nn.Module):
+    """Gated feed-forward network: down(silu(gate(x)) * up(x)), without biases (Shazeer 2020)."""
+
+    def __init__(self, width: int, inner: int, side: str = "target") -> None:
+        super().__init__()
+        self.axes = f"batch position:{side} width"
+        self.gate, self.up = nn.Linear(width, inner, bias=False), nn.Linear(width, inner, bias=False)
+        self.down = nn.Linear(inner, width, bias=False)
+
+    def forward(self, x_NLD: Tensor) -> Tensor:
+        return project_down(self, F.silu(self.gate(x_NLD)) * self.up(x_NLD))
+
+
+def project_down(ffn: FeedForward | GELUFeedForward | SwiGLU, hidden_NLF: Tensor) -> Tensor:
     """The second linear layer of a feed-forward network; records its input and its output."""
     return tap(ffn, "output", ffn.down(tap(ffn, "activations", hidden_NLF, ffn.axes)), ffn.axes)

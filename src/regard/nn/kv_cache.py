@@ -17,7 +17,7 @@ class KVCache(Rows):
 
     >>> from regard.sequence import Padded
     >>> memory = Memory(Padded(torch.zeros(2, 0, 1), torch.zeros(2, dtype=torch.long)))
-    >>> cache = KVCache.empty(memory, layers=1, heads=2, max_tokens=4, width=8)
+    >>> cache = KVCache.empty(memory, layers=1, heads=2, max_tokens=4, head_width=4)
     >>> cache.attention_mask(Tokens.full(torch.tensor([[5, 6], [7, 8]])))
     'causal'
     """
@@ -31,9 +31,9 @@ class KVCache(Rows):
     """False promises that all rows have filled `used` slots"""
 
     @classmethod
-    def empty(cls, memory: Memory, layers: int, heads: int, max_tokens: int, width: int) -> KVCache:
+    def empty(cls, memory: Memory, layers: int, heads: int, max_tokens: int, head_width: int) -> KVCache:
         """Capacity for `max_tokens` tokens; reads no parameter, so that a sharded model can call it."""
-        shape, zeros = (len(memory), heads, max_tokens, width // heads), memory.states.data.new_zeros
+        shape, zeros = (len(memory), heads, max_tokens, head_width), memory.states.data.new_zeros
         return cls(tuple(KeysValues(zeros(shape), zeros(shape)) for _ in range(layers)), memory.states.lengths * 0)
 
     def select(self, rows: Tensor) -> KVCache:

@@ -25,11 +25,13 @@ from regard.errors import RegardError
 from regard.look import Recording
 from regard.nn.inference import SinusoidTable
 from regard.nn.positions import LearnedPositions, Sinusoids
+from regard.nn.rotary import Rotary
 from regard.sequence import EOS, Tokens
 from regard.studio.errors import ApiError
 
 Replacements = dict[str, Callable[[Tensor], Tensor]]
-POSITIONS = (Sinusoids, SinusoidTable, LearnedPositions)
+POSITIONS = (Sinusoids, SinusoidTable, LearnedPositions, Rotary)
+"""modules whose output, set to zero, leaves the model without positions"""
 WEIGHTS = ("batch", "head", "query", "key")
 
 

@@ -153,7 +153,7 @@ def test_the_error_for_a_run_of_another_task_names_its_verb(run_cli: RunCli, wri
         (["train.batch_tokens=8"], 2,
          "train.batch_tokens = 8 is less than task.window = 16: not one stream fits into a batch"),
         (["model={kind = \"transformer\"}"], 2,
-         'model.kind = "transformer" reads a source, and generate has none; use rnnlm or gpt'),
+         'model.kind = "transformer" reads a source, and generate has none; use rnnlm, gpt or llama'),
         (["model={kind = \"gpt\", max_positions = 8, width = 16, heads = 2}"], 2,
          "task.window = 16 is more than model.max_positions = 8; make them equal"),
         (["model.condition=every"], 2, 'model.condition = "every" expects a vector to condition on, and generate '

@@ -83,7 +83,7 @@ class GenerateRecipe(Recipe):
             model = self.model.build(Words(8), Words(8))
         if model.encoder.width:
             raise ConfigError(
-                f'model.kind = "{self.model.kind}" reads a source, and generate has none; use rnnlm or gpt'
+                f'model.kind = "{self.model.kind}" reads a source, and generate has none; use rnnlm, gpt or llama'
             )
         self.check()
 

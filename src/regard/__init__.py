@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # as in typing, whose import takes time in which a Ctrl-C would show a traceback
 if TYPE_CHECKING:
+    from typing import Any
+
     from regard.look import Recording
     from regard.run import Run, load, record
     from regard.tasks import Model, Recipe

@@ -141,3 +141,22 @@ def test_a_recipe_may_come_through_a_pipe(folder):
     done = subprocess.run(["bash", "-c", command, recipe], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "steps = 3" in done.stdout
+
+
+INTERRUPTED = """
+import builtins, sys
+from regard.__main__ import main
+load = builtins.__import__
+def interrupt(name, *rest):
+    if name == "regard.cli.label":
+        raise KeyboardInterrupt
+    return load(name, *rest)
+builtins.__import__ = interrupt
+sys.argv = ["regard", "--version"]
+main()
+"""
+
+
+def test_an_interrupt_while_modules_are_imported_is_reported_in_one_line():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")

@@ -90,6 +90,31 @@ def test_a_killed_rank_is_named_although_the_others_ignore_sigterm_and_are_kille
     )
 
 
+STOPPED = """
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+if rank: os.kill(os.getpid(), signal.SIGSTOP)
+else: os.kill(os.getppid(), signal.SIGTERM)
+time.sleep(60)
+"""
+
+
+def test_sigterm_ends_a_rank_that_is_stopped_too():
+    began = time.monotonic()
+    assert launch(2, rank_command(STOPPED)) == 143
+    assert time.monotonic() - began < 20
+
+
+def test_ranks_that_do_not_react_are_killed_after_a_second_signal(monkeypatch):
+    monkeypatch.setattr(parallel, "LOST_GRACE", 0.5)
+    script = (
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(0.5)\n"
+        "for _ in range(2 * (1 - rank)): os.kill(os.getppid(), signal.SIGTERM); time.sleep(0.2)\ntime.sleep(60)"
+    )
+    began = time.monotonic()
+    assert launch(2, rank_command(script)) == 137
+    assert time.monotonic() - began < 20
+
+
 def test_a_rank_that_ignores_the_end_of_its_launcher_is_ended_all_the_same(tmp_path):
     rank = tmp_path / "rank.py"
     rank.write_text(

@@ -22,7 +22,7 @@ from regard.interrupts import LAUNCHER, SignalScope
 GRACE = 60.0
 """seconds that the other ranks get to save and exit after one has failed, or after the launcher has died"""
 LOST_GRACE = 10.0
-"""the same after a rank was lost: the others have stopped already, and one that hangs does not react"""
+"""the same after a rank was lost or a signal was repeated: one that hangs does not react, the others have stopped"""
 
 
 def launch(count: int, command: Sequence[str]) -> int:
@@ -101,11 +101,16 @@ class _Ranks(SignalScope):
         self.processes: list[subprocess.Popen[bytes]] = []
         self.sent: set[int] = set()
         """signals that ranks got from here"""
+        self.asked: list[float] = []
+        """when signals to stop came in, as monotonic times"""
         self.killed: RankLost | None = None
         """a rank that was killed by a signal that it did not get from here"""
 
     def handle(self, number: int, frame: FrameType | None) -> None:
+        """Forward a signal to stop; a rank that is stopped (SIGSTOP) is continued, or the others would wait for it."""
+        self.asked.append(time.monotonic())
         self.send(signal.SIGTERM if number == signal.SIGHUP else number)
+        self.send(signal.SIGCONT)
 
     def send(self, number: int) -> None:
         """Send a signal to all ranks that run."""
@@ -115,7 +120,7 @@ class _Ranks(SignalScope):
                 process.send_signal(number)
 
     def wait(self) -> int:
-        """Wait for all ranks; after one has failed the others are stopped."""
+        """Wait for all ranks; after one has failed the others are stopped, and killed if a signal is repeated in vain."""
         since = 0.0
         while None in (codes := self.poll()):
             if not since and any(codes):
@@ -123,6 +128,8 @@ class _Ranks(SignalScope):
                 self.send(signal.SIGTERM)
             grace = LOST_GRACE if self.killed or RankLost.exit_code in codes else GRACE
             if since and time.monotonic() - since > grace:
+                self.send(signal.SIGKILL)
+            if len(self.asked) > 1 and time.monotonic() - self.asked[1] > LOST_GRACE:
                 self.send(signal.SIGKILL)
             time.sleep(0.05)
         return self.exit_code()

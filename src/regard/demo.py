@@ -14,7 +14,7 @@ from regard import metrics
 from regard.data.tatoeba import Tatoeba
 from regard.device import resolve_device
 from regard.errors import NetworkError, kind_of_exit_code
-from regard.program import program_name
+from regard.program import program_name, quote_path
 from regard.run import Run, load, record
 from regard.run_lock import RunLock
 from regard.tasks import Recipe
@@ -58,8 +58,8 @@ def _report_next(out: Path, report: Callable[[str], None]) -> None:
     program = program_name()
     report("")
     report(" What to try next:")
-    report(f'   echo "où est la gare ?" | {program} translate {out} --n-best 3 --scores')
-    report(f'   {program} look {out} "il ne fume pas" --layer 0 --head 2')
+    report(f'   echo "où est la gare ?" | {program} translate {quote_path(out)} --n-best 3 --scores')
+    report(f'   {program} look {quote_path(out)} "il ne fume pas" --layer 0 --head 2')
     report(f"   {program} new mine --task translate        # a recipe for your own sentence pairs")
 
 

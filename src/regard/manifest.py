@@ -22,6 +22,7 @@ from typing import Any
 from regard import config
 from regard.errors import ModelError
 from regard.files import FileDigest, digest_bytes, move_file, parse_json, read_bounded, write_bytes_atomically
+from regard.program import quote_path
 
 NAME = "manifest.json"
 RECIPE = "recipe.toml"
@@ -130,7 +131,7 @@ def require_manifest(run: Path) -> RunManifest:
         what = f"{NAME} is missing" if found is None else f"{NAME} does not list {RECIPE}"
         raise ModelError(
             f"{run}: {what}, so its files cannot be checked; an earlier version of regard saved it, or it was copied "
-            f"in part. Copy it again, or write the manifest by resuming the training: regard train {run}"
+            f"in part. Copy it again, or write the manifest by resuming the training: regard train {quote_path(run)}"
         )
     return found
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import regard
 from regard.files import write_text_atomically
 from regard.metrics.score import format_value
+from regard.program import quote_path
 from regard.tasks import Recipe
 from regard.tasks.init_weights import InitReport
 from regard.train.state import TrainReport
@@ -58,6 +59,6 @@ def write_model_card(run: Path, recipe: Recipe, report: TrainReport) -> None:
         seed=recipe.seed,
         best=f"{', '.join(metrics)} at step {report.best['step']:.0f}" if report.best else "none",
         usage=recipe.usage(run),
-        path=run,
+        path=quote_path(run),
     )
     write_text_atomically(run / "MODEL_CARD.md", text)

@@ -19,6 +19,15 @@ def program_name() -> str:
     return shlex.quote(str(own.relative_to(here) if own.is_relative_to(here) else own))
 
 
+def quote_path(path: Path) -> str:
+    """A path as one word of a shell's command line.
+
+    >>> quote_path(Path("runs/a")), quote_path(Path("my runs/a")), quote_path(Path("-a"))
+    ('runs/a', "'my runs/a'", './-a')
+    """
+    return shlex.quote(f"./{path}" if str(path).startswith("-") else str(path))
+
+
 def runnable(command: str) -> str:
     """A command line that begins with `regard`, as it can be typed or pasted into the shell that started this one."""
     return program_name() + command.removeprefix("regard")

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from regard import config
-from regard.errors import ConfigError
+from regard.errors import ConfigError, ModelError
+from regard.manifest import RECIPE, read_recipe_table
 
 
 def read_tables(path: Path | None, settings: Sequence[str]) -> config.Table:
@@ -18,6 +19,24 @@ def read_tables(path: Path | None, settings: Sequence[str]) -> config.Table:
         if section in table:
             table[section] = expand_paths(table[section])
     return table
+
+
+def with_started_init(table: config.Table, started: Path | None) -> config.Table:
+    """A recipe whose [model] names neither a kind nor a source, with the model.init of the run that it continues.
+
+    So a run that was started with --from is resumed without it.
+    """
+    model = table.get("model", {})
+    if started is None or not isinstance(model, dict) or {"kind", "preset", "init"} & model.keys():
+        return table
+    if not (started / RECIPE).is_file():
+        return table
+    try:
+        own = read_recipe_table(started).get("model")
+    except (ConfigError, ModelError):  # reported where the run is opened
+        return table
+    init = own.get("init") if isinstance(own, dict) else None
+    return table if init is None else {**table, "model": {**model, "init": init}}
 
 
 def with_origin(error: config.UnknownSetting, path: Path | None, settings: Sequence[str]) -> ConfigError:

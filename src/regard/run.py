@@ -32,7 +32,7 @@ from regard.manifest import (
 from regard.model_card import write_model_card
 from regard.progress import Progress, no_progress
 from regard.renamed import RENAMED_VALUES, renamed_key
-from regard.run_data import find_artifacts, is_prepared, prepare_data, share_data
+from regard.run_data import discard_unprepared, find_artifacts, is_prepared, prepare_data, share_data
 from regard.run_lock import RunLock, clear_run, hold_lock, is_empty
 from regard.tasks import Model, Recipe
 from regard.tasks.init_weights import INIT_FILE, InitReport, InitSource, check_shape, init_weights
@@ -107,7 +107,7 @@ class Run:
         resolve_device(recipe.train.device, group.size)  # a missing one is reported before data is prepared
         if group.is_main:
             self.check_init(recipe, fresh)  # before anything is written or removed
-        with RunLock(self.path) if group.is_main else nullcontext():
+        with self.lock_new() if group.is_main else nullcontext():
             if group.is_main:
                 self.begin(recipe, fresh)
                 self.prepare(recipe, progress)
@@ -121,6 +121,12 @@ class Run:
             if group.is_main:
                 write_model_card(self.path, recipe, report)
         return report
+
+    @contextmanager
+    def lock_new(self) -> Iterator[None]:
+        """Context of the only writer of this run; a new run that fails before its data is prepared leaves nothing."""
+        with discard_unprepared(self.path), RunLock(self.path):
+            yield
 
     @hold_lock
     def begin(self, recipe: Recipe, fresh: bool = False) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from regard.data import shards
-from regard.errors import ModelError
+from regard.errors import Interrupted, ModelError, RegardError, Terminated
 from regard.files import (
     cannot_write,
     create_folder,
@@ -22,6 +23,7 @@ from regard.files import (
 )
 from regard.manifest import digest_artifact, install_artifacts, read_kept, read_run_manifest
 from regard.progress import Progress
+from regard.run_lock import remove_run
 from regard.tasks import Recipe
 from regard.tasks.init_recipe import tokenizer_digests, tokenizer_files
 from regard.train import checkpoint_store
@@ -49,6 +51,25 @@ def prepare_data(run: Path, recipe: Recipe, progress: Progress) -> None:
     install(run, find_artifacts(folder, recipe))
     identity = {**_identity(recipe, run), COUNTS: digest_bytes(counts.encode()).sha256}
     write_text_atomically(folder / IDENTITY, json.dumps(identity, indent=1) + "\n")
+
+
+@contextmanager
+def discard_unprepared(run: Path) -> Iterator[None]:
+    """Context that removes the folders that it made for a new run if an error ends it before the data is prepared.
+
+    After an interruption they stay: the same command goes on there.
+    """
+    missing = [folder for folder in (run, *run.parents) if not folder.exists()]
+    try:
+        yield
+    except RegardError as error:
+        resumable = isinstance(error, (Interrupted, Terminated)) or (run / FOLDER / IDENTITY).exists()
+        if run in missing and run.is_dir() and not resumable and not checkpoint_store.checkpoints(run):
+            with suppress(RegardError, OSError):  # another process has begun a run there
+                remove_run(run)
+                for folder in missing[1:]:
+                    folder.rmdir()
+        raise
 
 
 def install(run: Path, artifacts: Sequence[Path]) -> None:

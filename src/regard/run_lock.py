@@ -33,6 +33,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from regard.errors import OutputError, RunLocked
 from regard.files import cannot_write, create_folder
+from regard.program import quote_path
 
 FILE = ".lock"
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
@@ -230,7 +231,7 @@ def locked_error(run: Path, record: LockRecord | None, has_locks: bool = True) -
     who = f"{record.command} (process {record.process} on host {record.host} since {record.since})"
     advice = "wait for it or stop it"
     if not record.is_here or not has_locks:
-        advice += f"; if it is gone, remove its lock with: regard runs unlock {run}"
+        advice += f"; if it is gone, remove its lock with: regard runs unlock {quote_path(run)}"
     return RunLocked(f"{run} is being written by {who}; {advice}")
 
 

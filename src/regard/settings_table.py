@@ -20,19 +20,19 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from regard import config
 from regard.errors import ConfigError
 from regard.plugins import has_plugins
-from regard.recipe_tables import read_tables, task_name, with_origin, with_preset
+from regard.recipe_tables import read_tables, task_name, with_origin, with_preset, with_started_init
 
 FILE = "settings.json"
 SCALARS = {"int": int, "float": float, "str": str, "bool": bool, "path": Path, "none": NoneType}
 
 
-def check_recipe(path: Path, settings: Sequence[str]) -> None:
+def check_recipe(path: Path, settings: Sequence[str], started: Path | None = None) -> None:
     """Raise the error that reading a recipe would raise about its names, kinds and types.
 
     Recipes that start from a model (model.init) take sections from elsewhere, and plugins have settings that are not in
-    the table: these are left to the classes.
+    the table: these are left to the classes. `started` is the run that the recipe is for, which may have such a start.
     """
-    table = read_tables(path, settings)
+    table = with_started_init(read_tables(path, settings), started)
     content = _content()
     model = table.get("model", {})
     if isinstance(model, dict) and "init" in model:

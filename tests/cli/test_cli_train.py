@@ -46,6 +46,16 @@ def test_the_same_command_resumes_and_may_ask_for_more_steps(tiny, run_cli):
     assert json.loads(result.out)["step"] == 40
     assert " resumed  at step 30 of 40\n" in result.err
     assert json.loads(run_cli("train", "runs/tiny", "--json").out)["step"] == 40
+    result = run_cli("train", tiny, "train.steps=10")
+    assert " finished at step 40 already; 10 steps ask for no more training\n" in result.err
+    assert "resumed" not in result.err and result.code == 0
+
+
+def test_the_next_commands_quote_a_path_with_spaces(tiny, run_cli):
+    result = run_cli("train", tiny, "train.steps=1", "--out", "my runs/a")
+    assert result.out.rstrip().endswith("regard eval 'my runs/a'") and "translate 'my runs/a' " in result.out
+    assert "regard eval 'my runs/a'\n" in Path("my runs/a/MODEL_CARD.md").read_text()
+    assert "train 'my own.toml' --dry-run" in run_cli("new", "my own", "--task", "translate").err
 
 
 def test_resuming_with_another_recipe_is_refused_and_lists_the_differences(trained, tiny, run_cli):
@@ -176,6 +186,8 @@ def test_unusable_data_is_named_with_file_and_line(tiny, run_cli, french, englis
     )
     result = run_cli("train", tiny)
     assert (result.code, result.err.splitlines()[-1]) == (code, f"error: {message}")
+    assert not Path("runs").exists()  # nothing was begun
+    assert (run_cli("data", "prepare", tiny).code, Path("runs").exists()) == (code, False)
 
 
 def test_corrected_data_can_be_trained_in_the_same_run(tiny, run_cli):

@@ -21,6 +21,7 @@ from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, InputError, ModelError
 from regard.files import file_sha256
 from regard.run import Run
+from regard.settings_table import check_recipe
 from regard.tasks import Recipe
 from regard.tasks.init_weights import InitReport
 from regard.text import Tokenizer
@@ -251,6 +252,26 @@ def test_the_short_form_and_the_log_the_json_and_the_card_name_what_was_taken(
     assert invoke(["config", "show", "runs/critic", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["model"]["init"], shown["text"]["tokenizer"]) == ("one", "one")
+
+
+def test_a_run_that_was_started_with_from_is_resumed_without_it(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("critic.toml").write_text(
+        f'data = {{kind = "tsv", train = "{runs}/reviews.tsv"}}\ntask.kind = "classify"\n', encoding="utf-8"
+    )
+    base = ["--from", f"{runs}/base"]
+    assert invoke(["train", "critic.toml", *base, "model.init=other"]) == 2
+    message = f"error: --from {runs}/base and model.init are the same setting; give one of them\n"
+    assert capsys.readouterr().err == message
+    assert invoke(["train", "critic.toml", *base, "train.steps=1", "-q"]) == 0
+    check_recipe(Path("critic.toml"), ["train.steps=2"], Path("runs/critic"))
+    assert invoke(["train", "critic.toml", "train.steps=2", "-q"]) == 0
+    assert checkpoint.read(Path("runs/critic/last")).step == 2
+    capsys.readouterr()
+    assert invoke(["train", "critic.toml", "--out", "other"]) == 2
+    assert "model.kind must be given" in capsys.readouterr().err
 
 
 def test_a_start_from_a_model_that_made_no_checkpoint_is_no_lineage(runs: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from regard.cli.line_io import write_errors
 from regard.cli.loading import chosen_device, set_threads
 from regard.cli.options import PATH, global_options, json_option, print_json
 from regard.errors import ConfigError, DataError, Diverged, ModelError, kind_of_exit_code
+from regard.program import quote_path
 
 if TYPE_CHECKING:
     from regard.compare import ComparisonTable, ModelAnswer
@@ -175,7 +176,7 @@ def trained_runs(paths: list[Path], settings: tuple[str, ...], out: Path | None)
         runs = [folder / member.name for member in Comparison.read(recipe, settings).members]
         trained = [run for run in runs if checkpoints(run)]
         if not trained:
-            raise ModelError(f"{folder} has no trained model; train them first: regard compare {path}")
+            raise ModelError(f"{folder} has no trained model; train them first: regard compare {quote_path(path)}")
         for run in runs:
             if run not in trained:
                 Console.of_verb().print(f" {run} is left out: it has no checkpoint")

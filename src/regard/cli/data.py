@@ -56,12 +56,11 @@ def prepare(recipe: Path, settings: tuple[str, ...], out: Path | None, strict: b
     """
     chosen, path, is_family = load_data_recipe(recipe, with_strict(settings, strict), out)
     from regard.run import Run
-    from regard.run_lock import RunLock
 
     run = Run(path)
     with StageProgress(Console.of_verb()) as stages:
         chosen.fetch(stages.download)
-        with RunLock(path):
+        with run.lock_new():
             if not is_family:
                 run.begin(chosen)
             run.prepare(chosen, stages)

@@ -37,25 +37,25 @@ def with_strict(settings: tuple[str, ...], strict: bool) -> tuple[str, ...]:
 
 def load_recipe(source: Path, settings: tuple[str, ...], out: Path | None) -> tuple[Recipe, Path]:
     """The recipe and the run directory that a command line names; `source` is a TOML file or a run directory."""
-    check_sources(source, settings)
+    path = out or (source if source.is_dir() else Path("runs") / source.stem)
+    check_sources(source, settings, path)
     import_torch()
     from regard.run import Run
     from regard.tasks import Recipe
 
     if not source.is_dir():
-        path = out or Path("runs") / source.stem
         return Recipe.read(source, settings, started=path), path
     Run(source).recipe()  # raises if the directory is not a run
-    return Recipe.read(source / "recipe.toml", settings, started=out or source), out or source
+    return Recipe.read(source / "recipe.toml", settings, started=path), path
 
 
-def check_sources(source: Path, settings: tuple[str, ...]) -> None:
+def check_sources(source: Path, settings: tuple[str, ...], started: Path | None = None) -> None:
     """Report a recipe that cannot be read, and settings that do not exist, before torch is imported."""
     if "torch" in sys.modules:  # then the classes themselves are at hand
         return
     if not source.is_dir():
         if source.is_file() or not source.exists():  # a pipe can be read only once
-            check_recipe(source, settings)
+            check_recipe(source, settings, started)
         return
     read_recipe_table(source)
     recipe = source / "recipe.toml"

@@ -12,7 +12,7 @@ import click
 from regard.cli.console import Console
 from regard.cli.options import OrderedGroup, json_option, print_json, recipe_arguments
 from regard.errors import ConfigError, OutputError
-from regard.program import runnable
+from regard.program import quote_path, runnable
 from regard.recipe_tables import task_name
 from regard.renamed import renamed_key
 from regard.settings_table import recipe_shapes
@@ -55,7 +55,8 @@ def new(name: str, task: str, source_lang: str | None, target_lang: str | None) 
     console = Console.of_verb()
     for hint in template.hints:
         console.print(hint)
-    following = (f"regard data stats {path}", f"regard train {path} --dry-run", f"regard train {path}")
+    word = quote_path(path)
+    following = (f"regard data stats {word}", f"regard train {word} --dry-run", f"regard train {word}")
     console.print(f"next: {'    '.join(map(runnable, following))}")
     click.echo(str(path))
 

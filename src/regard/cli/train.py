@@ -14,8 +14,8 @@ from regard.cli.console import Console, StageProgress
 from regard.cli.loading import load_recipe, strict_option, with_strict
 from regard.cli.options import PATH, global_options, json_option, print_json, recipe_arguments, run_option
 from regard.cli.score_format import format_metrics
-from regard.errors import Diverged, Interrupted, ModelError, RankLost, Terminated
-from regard.program import runnable
+from regard.errors import ConfigError, Diverged, Interrupted, ModelError, RankLost, Terminated
+from regard.program import quote_path, runnable
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -55,6 +55,8 @@ def train(
     """
     settings = (*with_strict(settings, strict), *global_options().training_settings())
     if init is not None:
+        if any(setting.partition("=")[0].strip() == "model.init" for setting in settings):
+            raise ConfigError(f"--from {init} and model.init are the same setting; give one of them")
         settings = (*settings, f"model.init={json.dumps(str(init))}")
     chosen, path = load_recipe(recipe, settings, out)
     if dry_run:
@@ -140,5 +142,5 @@ def closing_line(path: Path, report: TrainReport, recipe: Recipe) -> str:
     early = ", stopped early" if report.reason == "early" else ""
     scores = format_metrics(report.best, recipe.train.best_metric)
     result = f"best {scores} at step {report.best['step']:.0f}" if report.best else f"step {report.step}"
-    following = f"{runnable(recipe.usage(path))}    {runnable(f'regard eval {path}')}"
+    following = f"{runnable(recipe.usage(path))}    {runnable(f'regard eval {quote_path(path)}')}"
     return f" {result}{early} -> {path}      next: {following}"

@@ -96,7 +96,9 @@ class TrainLog:
             now = event.device.partition(" ")[0]
             self.write(f" warning  trained on {event.moved_from} so far, from here on {now}: the last bits differ")
         self._smoothing = event.label_smoothing
-        if event.step:
+        if event.step > event.steps:
+            self.write(f" finished at step {event.step:,} already; {event.steps:,} steps ask for no more training")
+        elif event.step:
             self.write(f" resumed  at step {event.step:,} of {event.steps:,}")
         if event.step < event.steps:
             self._progress = self.console.progress("training", event.steps, event.step)

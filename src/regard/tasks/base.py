@@ -42,8 +42,9 @@ from regard.models import ModelConfig, preset_tables
 from regard.models.base import parameters
 from regard.nn.inference import optimize_for_inference
 from regard.objective import Loader, Objective
+from regard.program import quote_path
 from regard.progress import DownloadProgress, Progress
-from regard.recipe_tables import read_tables, task_name, with_origin, with_preset
+from regard.recipe_tables import read_tables, task_name, with_origin, with_preset, with_started_init
 from regard.sequence import Tokens
 from regard.tasks.init_recipe import InitFields, with_source_sections
 from regard.text.token_rows import TokenStrings
@@ -180,7 +181,7 @@ class Recipe(InitFields, ABC):
 
         `started` is the run that the recipe is for: if it exists already, the run of model.init is not needed.
         """
-        table = read_tables(path, settings)
+        table = with_started_init(read_tables(path, settings), started)
         try:
             return cls.parse(table, started)
         except config.UnknownSetting as error:
@@ -260,7 +261,7 @@ class Recipe(InitFields, ABC):
 
     def usage(self, run: Path) -> str:
         """Example command that uses the trained model."""
-        return f'regard {self.verb} {run} "..."'
+        return f'regard {self.verb} {quote_path(run)} "..."'
 
 
 class Model(ABC):

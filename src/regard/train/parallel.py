@@ -120,7 +120,7 @@ class _Ranks(SignalScope):
                 process.send_signal(number)
 
     def wait(self) -> int:
-        """Wait for all ranks; after one has failed the others are stopped, and killed if a signal is repeated in vain."""
+        """Wait for all ranks; after one has failed the others are stopped; after a repeated signal all are killed."""
         since = 0.0
         while None in (codes := self.poll()):
             if not since and any(codes):

@@ -20,6 +20,7 @@ from regard.models import EncoderOnlyConfig
 from regard.models.forecaster import Forecaster
 from regard.models.pooling import make_pooling
 from regard.objective import Objective, PerSequence
+from regard.program import quote_path
 from regard.progress import Progress
 from regard.sequence import Tokens
 from regard.spaces import Values
@@ -157,7 +158,7 @@ class ForecastRecipe(Recipe):
         )
 
     def usage(self, run: Path) -> str:
-        return f"regard {self.verb} {run}"
+        return f"regard {self.verb} {quote_path(run)}"
 
 
 STARTING: dict[str, Any] = {

@@ -20,6 +20,7 @@ from regard.metrics.analogies import answer_questions, read_questions
 from regard.metrics.perplexity import mean_loss
 from regard.models.word2vec import Word2Vec, Word2VecConfig
 from regard.objective import Objective
+from regard.program import quote_path
 from regard.progress import Progress
 from regard.spaces import Words
 from regard.tasks.base import EvalRequest, Evaluation, Model, Recipe, RecipeTemplate, read_counts, with_weights
@@ -149,7 +150,7 @@ class VectorsRecipe(Recipe):
         return f"{len(loader.train):,} train, {len(loader.valid):,} valid words       {size:,} in the vocabulary"
 
     def usage(self, run: Path) -> str:
-        return f'regard vectors neighbors {run} "..."'
+        return f'regard vectors neighbors {quote_path(run)} "..."'
 
 
 @dataclass(frozen=True)

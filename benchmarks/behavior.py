@@ -124,7 +124,7 @@ SETTINGS = {
     "label angles": "data.kind=chains data.count=80 data.longest=12 model.kind=recurrent model.width=8 "
     "train.select=mae",
     "label restore": "data.kind=restore data.train=book.txt data.held_out=0.1 model.kind=recurrent model.width=16",
-    "forecast mlp": f"{LOAD} model.kind=mlp model.width=8 train.select=mase",
+    "forecast mlp": f"{LOAD} model.kind=mlp model.width=8 train.select=mase train.schedule.lr=0.001",
     "forecast tanh": f"{LOAD} model.kind=recurrent model.cell=tanh model.width=8 model.bidirectional=false "
     "task.head=point task.around=mean task.line=none",
     "forecast lstm": f"{LOAD} model.kind=recurrent model.width=8 task.head=laplace task.columns=apart task.line=each",

@@ -216,8 +216,8 @@ def test_the_error_for_a_run_of_another_task_names_its_verb(run_cli: RunCli, tel
     ("text", "code", "message"),
     [
         ("", 4, "bad.csv: it is empty; expected a CSV file, one time per line"),
-        ("date,load\n2024-01-01,1\n2024-01-02,2\n", 2,
-         'data.columns: bad.csv has no column "still" (columns: date, load)'),
+        ("date,load\n2024-01-01,1\n2024-01-02,2\n", 4,
+         'bad.csv has no column "still" (columns: date, load); this model was trained on load, still'),
         (waves(24).replace(",7\n", ",seven\n", 1), 4, 'bad.csv, line 2: "seven" in column still is not a number'),
         (waves(24).replace(",7\n", ",\n", 1), 4,
          'bad.csv, line 2: column still is empty (1 such cells); data.missing = "ffill" repeats the last values'),

@@ -361,3 +361,19 @@ def test_quiet_does_not_hide_that_a_damaged_checkpoint_was_passed_over(trained, 
     verb = ["translate", run, "le chat"] if link == "best" else ["train", run, "train.steps=31"]
     result = run_cli(*verb, "-q")
     assert result.code == 0 and result.err.startswith(mark) and "this checkpoint is damaged" in result.err
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["a", 3], "text 2: expected a str, got 3 (int)"),
+        (3, "expected a text or a list of texts, got 3 (int)"),
+        (b"a", "expected a text or a list of texts, got b'a' (bytes)"),
+        ([None], "text 1: expected a str, got None (NoneType)"),
+    ],
+)
+def test_what_is_no_text_is_refused_in_python(trained, given, message):
+    model = regard.load(trained)
+    with pytest.raises(DataError) as caught:
+        model.translate(given)
+    assert str(caught.value) == message

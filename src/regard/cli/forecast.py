@@ -82,12 +82,11 @@ def forecast(
 def read_history(model: ForecastModel, series: Path | None) -> TimeSeries:
     """The series before the forecast: a file, stdin, or the recipe's own data."""
     from regard.data.lines import decode_lines
-    from regard.tasks.forecast.time_series import parse_time_series
 
     if series != STDIN:
         return model.read(series)
     block = stdin_bytes("a file").read().removeprefix(b"\xef\xbb\xbf")
-    return parse_time_series(decode_lines(block.removesuffix(b"\n"), "stdin"), "stdin", model.column_spec)
+    return model.parse_lines(decode_lines(block.removesuffix(b"\n"), "stdin"), "stdin")
 
 
 def write(file: TextIO | None, text: str) -> None:

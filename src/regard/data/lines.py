@@ -7,7 +7,7 @@ import json
 import re
 import unicodedata
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -17,6 +17,26 @@ BLOCK = 1 << 20
 """Bytes read at once."""
 LONGEST = 1 << 28
 """Most bytes of a line, so that memory stays bounded whatever file is read."""
+
+
+def text_list(text: str | Iterable[str]) -> list[str]:
+    """One text or several, from a Python program, as a list.
+
+    >>> text_list("je suis"), text_list(("un", "deux"))
+    (['je suis'], ['un', 'deux'])
+    >>> text_list(["a", 3])
+    Traceback (most recent call last):
+    regard.errors.DataError: text 2: expected a str, got 3 (int)
+    """
+    if isinstance(text, str):
+        return [text]
+    if not isinstance(text, Iterable) or isinstance(text, (bytes, Mapping)):
+        raise DataError(f"expected a text or a list of texts, got {text!r:.40} ({type(text).__name__})")
+    texts = list(text)
+    for number, one in enumerate(texts, 1):
+        if not isinstance(one, str):
+            raise DataError(f"text {number}: expected a str, got {one!r:.40} ({type(one).__name__})")
+    return texts
 
 
 def read_lines(path: str | Path) -> Iterator[str]:

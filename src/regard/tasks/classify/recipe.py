@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, overload
@@ -270,7 +270,7 @@ class ClassificationModel(Model):
         """
         if top is not None and top < 1:
             raise ConfigError(f"top = {top} must be at least 1")
-        is_one = isinstance(text, str) or self.is_text_pair(text)
+        is_one = isinstance(text, str) or self.is_text_pair(text) or not isinstance(text, Iterable)
         texts = [self.line(one) for one in ([text] if is_one else text)]
         predictions = [probs.top(top or 1, self.labels) for probs in self.predictor().predict(texts)]
         if top is not None:

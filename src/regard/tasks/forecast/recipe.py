@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from regard.device import module_device
 from regard.distributed import ProcessGroup
-from regard.errors import ConfigError
+from regard.errors import ConfigError, DataError
 from regard.look import Saliency
 from regard.look.saliency import feature_saliency
 from regard.models import EncoderOnlyConfig
@@ -34,7 +35,7 @@ from regard.tasks.forecast.plot import ForecastView, Panel
 from regard.tasks.forecast.predict import Forecast, ForecastPredictor
 from regard.tasks.forecast.prepare import FILE, ForecastPreparation, SeriesStats
 from regard.tasks.forecast.sources import CsvSeries, SeriesSlice, WeatherSeries, read_series
-from regard.tasks.forecast.time_series import ColumnSpec, TimeSeries, parse_time_series
+from regard.tasks.forecast.time_series import ColumnSpec, MissingColumn, TimeSeries, parse_time_series
 from regard.tasks.forecast.windows import Windows
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
@@ -236,14 +237,30 @@ class ForecastModel(Model):
 
     def read(self, series: str | Path | None = None) -> TimeSeries:
         """Read a CSV file for this model; None: the recipe's data."""
-        return self.recipe.data.read_all() if series is None else read_series(series, self.column_spec)
+        if series is None:
+            return self.recipe.data.read_all()
+        with self.report_columns():
+            return read_series(series, self.column_spec)
 
     def parse(self, text: str) -> TimeSeries:
         """Parse the lines of a CSV file, or read the file of this name."""
         name = text.strip()
         if "\n" not in name and name and Path(name).is_file():
             return self.read(name)
-        return parse_time_series(text.splitlines(), "the text", self.column_spec)
+        return self.parse_lines(text.splitlines(), "the text")
+
+    def parse_lines(self, lines: Iterable[str], name: str) -> TimeSeries:
+        """Parse the lines of a CSV file; `name` is for messages."""
+        with self.report_columns():
+            return parse_time_series(lines, name, self.column_spec)
+
+    @contextmanager
+    def report_columns(self) -> Iterator[None]:
+        """Context in which a file without the columns of this model is a fault of the data, not of a setting."""
+        try:
+            yield
+        except MissingColumn as error:
+            raise DataError(f"{error.fault}; this model was trained on {', '.join(self.series.names)}") from None
 
     def view(self, rows: TimeSeries, found: Forecast) -> ForecastView:
         """A picture of a forecast after the last rows of the past."""
@@ -297,7 +314,8 @@ class ForecastModel(Model):
         data = self.recipe.data.scored_on(file) if file else self.recipe.data
         split = request.choose_split(data.splits())
         name = str(file) if file else split
-        rows = data.read_split(split, max(task.window, self.series.season))
+        with self.report_columns() if file else nullcontext():
+            rows = data.read_split(split, max(task.window, self.series.season))
         linear = fit_linear(self.recipe.data, task, self.series, progress)
         backtest = Backtest(task, self.series, rows, name)
         scores, table = backtest.evaluate(self.inference_module, linear, progress)

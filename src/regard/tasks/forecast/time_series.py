@@ -91,6 +91,14 @@ class TimeSeries:
         return replace(self, timestamps=times, covariates=covariates)
 
 
+class MissingColumn(ConfigError):
+    """A setting names a column that a file does not have."""
+
+    def __init__(self, setting: str, fault: str) -> None:
+        super().__init__(f"{setting}: {fault}")
+        self.fault = fault
+
+
 def parse_time_series(lines: Iterable[str], name: str | Path, spec: ColumnSpec) -> TimeSeries:
     """Parse the lines of a CSV file; `name` is for messages."""
     names, rows = _read_rows(lines, name)
@@ -198,7 +206,7 @@ def _value_columns(
 def _find_columns(columns: Sequence[str], names: list[str], name: str | Path, setting: str) -> list[int]:
     wrong = [column for column in columns if column not in names]
     if wrong:
-        raise ConfigError(f'{setting}: {name} has no column "{wrong[0]}" (columns: {", ".join(names)})')
+        raise MissingColumn(setting, f'{name} has no column "{wrong[0]}" (columns: {", ".join(names)})')
     return [names.index(column) for column in columns]
 
 

@@ -11,6 +11,7 @@ import torch
 
 from regard.config import plain
 from regard.data import Shards
+from regard.data.lines import text_list
 from regard.data.texts import Shakespeare
 from regard.decode import DecodeConfig
 from regard.device import module_device
@@ -219,7 +220,7 @@ class GenerationModel(Model):
     ) -> str:
         """A continuation of at most `length` positions; settings that are not given are the recipe's."""
         generator = self.generator(temperature, top_k, top_p, seed)
-        return generator.generate(prompt, length or self.recipe.task.length)[0].text
+        return generator.generate(text_list([prompt])[0], length or self.recipe.task.length)[0].text
 
     def stream(
         self,
@@ -231,7 +232,8 @@ class GenerationModel(Model):
         seed: int | None = None,
     ) -> Iterator[str]:
         """The same, piece by piece, as it is generated."""
-        return self.generator(temperature, top_k, top_p, seed).stream(prompt, length or self.recipe.task.length)
+        generator = self.generator(temperature, top_k, top_p, seed)
+        return generator.stream(text_list([prompt])[0], length or self.recipe.task.length)
 
     def generator(
         self,

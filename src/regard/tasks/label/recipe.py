@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.data.lines import text_list
 from regard.device import module_device
 from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, DataError
@@ -260,7 +261,7 @@ class LabelModel(Model):
 
     def label(self, text: str | Sequence[str]) -> Any:
         """Label a text or a list of texts: tokens with offsets and probabilities, and spans."""
-        texts = [text] if isinstance(text, str) else list(text)
+        texts = text_list(text)
         found = self.predictor().label(texts)
         return found[0] if isinstance(text, str) else found
 

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from regard.data import Shards
+from regard.data.lines import text_list
 from regard.decode import DecodeConfig
 from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, DataError
@@ -233,7 +234,7 @@ class TranslationModel(Model):
 
     def translate(self, text: str | Sequence[str], beam: int | None = None, n_best: int | None = None) -> Any:
         """Translate a text or a list of texts; `n_best`: return that many translations of each, with scores."""
-        texts = [text] if isinstance(text, str) else list(text)
+        texts = text_list(text)
         found = self.translator(beam, n_best or 1).translate(texts)
         if n_best is not None:
             return found

@@ -98,6 +98,8 @@ BESIDE = {
         "settings_table",
     },
     "plugins": {"config", "settings_table"},
+    "manifest": {"recipe_tables"},
+    "program": {"manifest", "run_lock"},
     "recipe_tables": {"settings_table"},
     "files": {"config", "manifest", "run_lock"},
     "interrupts": {"rank_watch"},

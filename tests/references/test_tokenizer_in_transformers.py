@@ -6,7 +6,7 @@ import pytest
 from transformers import PreTrainedTokenizerFast
 
 from regard.text import Tokenizer, TokenizerConfig
-from regard.text.tokenizer import TokenizerKind
+from regard.text.tokenizer_training import TokenizerKind
 
 LINES = [
     "Like a lamb to the slaughter, <EOS> said the  shepherd.",
@@ -17,7 +17,7 @@ LINES = [
 ] * 3
 
 
-@pytest.mark.parametrize("kind", ["char", "word", "bpe", "byte-bpe", "unigram"])
+@pytest.mark.parametrize("kind", ["char", "word", "bpe", "byte-bpe", "unigram", "wordpiece"])
 def test_transformers_reads_our_file_and_gives_equal_ids_and_text(kind: TokenizerKind, tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     ours = Tokenizer.train(LINES, TokenizerConfig(kind=kind, vocab_size=400))

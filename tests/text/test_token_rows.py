@@ -11,7 +11,7 @@ from tokenizers import decoders
 
 from regard.text import Tokenizer, TokenizerConfig
 from regard.text.token_rows import TokenStrings, map_rows, tokenizer_strings
-from regard.text.tokenizer import TokenizerKind
+from regard.text.tokenizer_training import TokenizerKind
 
 LINES = ["the cats like singing", "the dogs like a song", "ça va, où es-tu ?"] * 4
 KINDS = get_args(TokenizerKind)
@@ -64,7 +64,7 @@ def test_the_vocabulary_of_bert_has_the_same_special_tokens_and_words(tmp_path: 
         "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncats\nsing\n##ing\n", encoding="utf-8"
     )
     bert = tokenizer_strings(Tokenizer.from_wordpiece(tmp_path / "vocab.txt", lowercase=True))
-    assert list(bert.strings) == ["<PAD>", "<UNK>", "<SOS>", "<EOS>", " [MASK]", " the", " cats", " sing", "ing"]
+    assert list(bert.strings) == ["<PAD>", "<UNK>", "<SOS>", "<EOS>", "[MASK]", " the", " cats", " sing", "ing"]
     assert bert.segment(" singing") == [7, 8]
     words = tokenizer_strings(make("word"))
     counts = map_rows(torch.randn(9, 2), bert, torch.zeros(len(words.strings), 2), words)

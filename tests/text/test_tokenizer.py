@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from helpers import child_environment
 from regard.errors import ConfigError, DataError, InputError, ModelError, OutputError
 from regard.text import Tokenizer, TokenizerConfig
-from regard.text.tokenizer import TokenizerKind
+from regard.text.tokenizer_training import TokenizerKind
 
 KINDS: list[TokenizerKind] = ["char", "word", "bpe", "byte-bpe", "unigram"]
 PROVERBS = [
@@ -223,7 +223,7 @@ def test_a_size_too_small_for_the_characters_names_the_least(kind: TokenizerKind
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"kind": "bpp"}, "kind: expected one of char, word, bpe, byte-bpe, unigram, got 'bpp'"),
+        ({"kind": "bpp"}, "kind: expected one of char, word, bpe, byte-bpe, unigram, wordpiece, got 'bpp'"),
         ({"normalization": "nfc"}, "normalization: expected nfkc or none, got 'nfc'"),
         ({"vocab_size": 4}, 'vocab_size = 4 must be at least 5 for kind = "bpe"'),
         ({"kind": "byte-bpe", "vocab_size": 259}, 'vocab_size = 259 must be at least 260 for kind = "byte-bpe"'),

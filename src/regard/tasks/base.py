@@ -48,7 +48,8 @@ from regard.recipe_tables import read_tables, task_name, with_origin, with_prese
 from regard.sequence import Tokens
 from regard.tasks.init_recipe import InitFields, with_source_sections
 from regard.text.token_rows import TokenStrings
-from regard.text.tokenizer import Tokenizer, check_characters
+from regard.text.tokenizer import Tokenizer
+from regard.text.tokenizer_training import check_characters
 from regard.trace import record as tracing
 from regard.trace import tap, trace_context
 from regard.train.checkpoint import Checkpoint

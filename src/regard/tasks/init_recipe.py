@@ -94,8 +94,13 @@ def tokenizer_digests(path: Path) -> dict[str, str]:
     return {name: file_sha256(file) for name, file in tokenizer_files(path).items()}
 
 
-def load_pretrained_tokenizer(path: Path, side: Literal["source", "target"]) -> Tokenizer:
-    """The tokenizer that text.tokenizer names; `side` chooses one where a run has two vocabularies."""
+def load_pretrained_tokenizer(path: Path, side: Literal["source", "target"], lowercase: bool = False) -> Tokenizer:
+    """The tokenizer that text.tokenizer names; `side` chooses one where a run has two vocabularies.
+
+    A text file is the vocab.txt of a BERT, which does not say whether texts become lower case: `lowercase` does.
+    """
+    if path.suffix == ".txt":
+        return Tokenizer.from_wordpiece(path, lowercase)
     files = tokenizer_files(path)
     if not files:
         there = "there is no tokenizer" if path.exists() else "there is no such file or directory"

@@ -31,7 +31,7 @@ class BPEDropout:
 
     A pure function of (ids, seed); it works on ids because that is what shards hold.
 
-    >>> from regard.text.tokenizer import TokenizerConfig
+    >>> from regard.text import TokenizerConfig
     >>> tokenizer = Tokenizer.train(["a lamb", "a lamb"], TokenizerConfig(vocab_size=100))
     >>> tokenizer.tokens(BPEDropout(tokenizer, 1.0)(tokenizer.encode("a lamb").ids, seed=1))
     [' ', 'a', ' ', 'l', 'a', 'm', 'b']

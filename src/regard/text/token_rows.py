@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import tokenizers
 from tokenizers import decoders, pre_tokenizers
 
-from regard.text.tokenizer import SPECIAL, Tokenizer
+from regard.text.tokenizer import Tokenizer
+from regard.text.tokenizer_training import MASK, SPECIAL
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,7 +54,7 @@ class RowCounts:
 def tokenizer_strings(tokenizer: Tokenizer) -> TokenStrings:
     """The entries of a tokenizer in a comparable form.
 
-    >>> from regard.text.tokenizer import TokenizerConfig
+    >>> from regard.text import TokenizerConfig
     >>> words = Tokenizer.train(["we like it"], TokenizerConfig(kind="word"))
     >>> pieces = Tokenizer.train(["like it"] * 3, TokenizerConfig(vocab_size=20))
     >>> tokenizer_strings(words).strings[4:], tokenizer_strings(pieces).strings[-2:]
@@ -62,6 +63,7 @@ def tokenizer_strings(tokenizer: Tokenizer) -> TokenStrings:
     content, inner = json.loads(tokenizer.json), tokenizers.Tokenizer.from_str(tokenizer.json)
     kind, as_bytes = content["model"]["type"], isinstance(inner.decoder, decoders.ByteLevel)
     special = dict(zip((tokenizer.pad, tokenizer.unk, tokenizer.sos, tokenizer.eos), SPECIAL, strict=True))
+    special |= {} if tokenizer.mask is None else {tokenizer.mask: MASK[0]}
     prepends_space = "".join(tokenizer.encode("a").tokens).startswith(" ")
 
     def string(number: int, token: str) -> str:
@@ -111,7 +113,7 @@ def map_rows(weight_VD: Tensor, source: TokenStrings, initial_WD: Tensor, target
         if string in known:
             initial_WD[row] = weight_VD[known[string]]
             copied += 1
-        elif string not in SPECIAL and (pieces := source.segment(string)):
+        elif string not in (*SPECIAL, *MASK) and (pieces := source.segment(string)):
             initial_WD[row] = weight_VD[pieces].mean(0)
             from_pieces += 1
     return RowCounts(copied, from_pieces, len(target.strings) - copied - from_pieces)

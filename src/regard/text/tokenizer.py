@@ -1,74 +1,36 @@
-"""Tokenizer training and use: text to ids and back, stored in one JSON file that transformers can load as well.
-
-Letters, digits and other signs never share a pre-token, so no pre-token, and hence no learned piece, can be spelled
-like a special token: "<EOS>" in a text is "<", "EOS", ">" and never the end of a sequence.
-"""
+"""Tokenizers: text to ids and back, stored in one JSON file that transformers can load as well."""
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, assert_never, final, get_args
+from typing import final
 
 import tokenizers
-from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import models
 
-from regard.errors import ConfigError, DataError, InputError, ModelError
+from regard.errors import DataError, InputError, ModelError
 from regard.files import write_text_atomically
 from regard.manifest import read_kept
-from regard.text.unigram import learn_pieces
+from regard.text.tokenizer_training import (
+    EOS,
+    MASK,
+    PAD,
+    SOS,
+    UNK,
+    WORDPIECE_SPECIAL,
+    TokenizerConfig,
+    add_special,
+    build_tokenizer,
+    check_characters,
+    train_tokenizer,
+)
 
-TokenizerKind = Literal["char", "word", "bpe", "byte-bpe", "unigram"]
-SPECIAL = ("<PAD>", "<UNK>", "<SOS>", "<EOS>")
-BYTES = 256
-PAD, UNK, SOS, EOS, MASK = ("<PAD>", "[PAD]"), ("<UNK>", "[UNK]"), ("<SOS>", "[CLS]"), ("<EOS>", "[SEP]"), ("[MASK]",)
-"""names of the special tokens: in vocabularies made here, in those of BERT"""
 MAX_SIZE = 64 << 20
 """bytes of the largest tokenizer.json; the library takes seconds to parse a larger one"""
-TRAIN_CHARACTERS = 30_000_000
-"""characters that a tokenizer is trained on: more would take memory and change little"""
-
-
-@dataclass(frozen=True)
-class TokenizerConfig:
-    """Settings of tokenizer training; only `dropout` is used afterwards, by `BPEDropout`."""
-
-    kind: TokenizerKind = "bpe"
-    """char, word, bpe (pieces of words), byte-bpe (pieces of bytes: nothing is unknown) or unigram"""
-    vocab_size: int = 8000
-    """largest vocabulary, the four special tokens included; little text gives a smaller one"""
-    normalization: Literal["nfkc", "none"] = "nfkc"
-    """Unicode normalization: nfkc writes equal-looking characters in one way; none keeps the text as it is"""
-    lowercase: bool = False
-    """convert the text to lower case"""
-    dropout: float = 0.0
-    """BPE-dropout: share of merges skipped at random during training (bpe and byte-bpe)"""
-    tokenizer: Path | None = None
-    """take the tokenizer of this run, or of this tokenizer.json, instead of training one"""
-    max_pretoken: int = 64
-    """most characters of a pre-token, which is cut into tokens on its own"""
-
-    def __post_init__(self) -> None:
-        if self.kind not in get_args(TokenizerKind):
-            raise ConfigError(f"kind: expected one of {', '.join(get_args(TokenizerKind))}, got {self.kind!r}")
-        if self.normalization not in ("nfkc", "none"):
-            raise ConfigError(f"normalization: expected nfkc or none, got {self.normalization!r}")
-        least = len(SPECIAL) + (BYTES if self.kind == "byte-bpe" else 1)
-        if self.vocab_size < least:
-            raise ConfigError(f'vocab_size = {self.vocab_size} must be at least {least} for kind = "{self.kind}"')
-        if not 0 <= self.dropout <= 1:
-            raise ConfigError(f"dropout = {self.dropout} must be from 0 to 1")
-        if self.dropout and self.kind not in ("bpe", "byte-bpe"):
-            raise ConfigError(
-                f'dropout = {self.dropout} needs merges to skip, and kind = "{self.kind}" has none; set dropout = 0, '
-                "or kind to bpe or byte-bpe"
-            )
-        if not 1 <= self.max_pretoken <= 1000:
-            raise ConfigError(f"max_pretoken = {self.max_pretoken} must be from 1 to 1000 characters")
 
 
 @dataclass(frozen=True)
@@ -88,7 +50,8 @@ class Tokenizer:
 
     `encode` adds no <SOS> or <EOS>, and a text that contains such a name is not taken for the special token. Decoding
     restores: byte-bpe any text, exactly; char, bpe and unigram any text of known characters; word puts one space
-    between words and signs, whatever was there. Each up to what `normalization` and `lowercase` change.
+    between words and signs, whatever was there, and wordpiece between words. Each up to what `normalization` and
+    `lowercase` change.
 
     >>> tokenizer = Tokenizer.train(["like a lamb", "like a line"], TokenizerConfig(vocab_size=300))
     >>> tokenizer.encode("like a lamb").tokens
@@ -112,7 +75,7 @@ class Tokenizer:
     @classmethod
     def train(cls, lines: Iterable[str], config: TokenizerConfig) -> Tokenizer:
         """Train a tokenizer on lines, which are read once and not kept; deterministic on every machine."""
-        return cls(_train(lines, config).to_str())
+        return cls(train_tokenizer(lines, config).to_str())
 
     @classmethod
     def from_wordpiece(cls, path: Path | str, lowercase: bool) -> Tokenizer:
@@ -125,12 +88,10 @@ class Tokenizer:
         missing = [name for _, name in (PAD, UNK, SOS, EOS) if name not in vocabulary]
         if missing:
             raise ModelError(f"{path}: expected a WordPiece vocabulary, one token per line; {missing[0]} is not in it")
-        inner = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-        inner.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
-        inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        inner.decoder = decoders.WordPiece()
-        special: list[str] = [name for name in ("[PAD]", "[CLS]", "[SEP]", "[MASK]") if name in vocabulary]
-        return cls(_add_special(inner, special).to_str())
+        config = TokenizerConfig("wordpiece", normalization="none", lowercase=lowercase)
+        inner = build_tokenizer(config, models.WordPiece(vocabulary, unk_token="[UNK]"))
+        special = [name for name in WORDPIECE_SPECIAL if name in vocabulary and name != "[UNK]"]
+        return cls(add_special(inner, special).to_str())
 
     @classmethod
     def load(cls, path: Path | str) -> Tokenizer:
@@ -190,6 +151,12 @@ class Tokenizer:
         """Content of the file."""
         return self._json
 
+    def with_mask(self) -> Tokenizer:
+        """The same tokenizer with [MASK] as one more special token; itself if it has one."""
+        if self.mask is not None:
+            return self
+        return Tokenizer(add_special(tokenizers.Tokenizer.from_str(self._json), list(MASK)).to_str())
+
     def fingerprint(self) -> str:
         """SHA-256 of the file."""
         return hashlib.sha256(self._json.encode()).hexdigest()
@@ -228,139 +195,3 @@ def _read_text(path: Path) -> str:
         raise InputError(f"{path}: the tokenizer cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ModelError(f"{path}: expected a tokenizer in UTF-8, byte {error.start + 1} is not") from None
-
-
-def _train(lines: Iterable[str], config: TokenizerConfig) -> tokenizers.Tokenizer:
-    """Train a tokenizer of the tokenizers library on lines, which are read once and not kept."""
-    learner = _build_tokenizer(config, models.WordLevel(unk_token="<UNK>"))
-    checked = _checked_lines(lines)
-    match config.kind:
-        case "bpe" | "byte-bpe":
-            model = _train_bpe(checked, config)
-        case "word":
-            trainer = trainers.WordLevelTrainer(
-                vocab_size=config.vocab_size, min_frequency=1, special_tokens=list(SPECIAL), show_progress=False
-            )
-            learner.train_from_iterator(checked, trainer)
-            model = learner.model
-        case "char":
-            model = _train_char(checked, config, learner)
-        case "unigram":
-            model = _train_unigram(checked, config, learner)
-        case _:
-            assert_never(config.kind)
-    return _add_special(_build_tokenizer(config, model), [token for token in SPECIAL if token != "<UNK>"])
-
-
-def _add_special(tokenizer: tokenizers.Tokenizer, special: list[str]) -> tokenizers.Tokenizer:
-    """Mark tokens that decoding leaves out. <UNK> is not one of them: unknown tokens are to be seen."""
-    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])
-    return tokenizer
-
-
-def _build_tokenizer(config: TokenizerConfig, model: models.Model) -> tokenizers.Tokenizer:
-    tokenizer = tokenizers.Tokenizer(model)
-    steps: list[normalizers.Normalizer] = []
-    if config.normalization == "nfkc":
-        steps.append(normalizers.NFKC())
-    if config.lowercase:
-        steps.append(normalizers.Lowercase())
-    cut = pre_tokenizers.Split(Regex(_pretoken_pattern(config.max_pretoken)), "isolated")
-    match config.kind:
-        case "char":
-            tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(rf"[\s\S]{{1,{config.max_pretoken}}}"), "isolated")
-            tokenizer.decoder = decoders.Fuse()
-        case "word":
-            tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), cut])
-        case "byte-bpe":
-            as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-            tokenizer.pre_tokenizer = pre_tokenizers.Sequence([cut, as_bytes])
-            tokenizer.decoder = decoders.ByteLevel()
-        case "bpe" | "unigram":
-            # A word is the same piece at the start of a line as after a space: one space goes in front, and off again.
-            steps.append(normalizers.Prepend(" "))
-            tokenizer.pre_tokenizer = cut
-            tokenizer.decoder = decoders.Sequence([decoders.Fuse(), decoders.Strip(" ", 1, 0)])
-        case _:
-            assert_never(config.kind)
-    if steps:
-        tokenizer.normalizer = normalizers.Sequence(steps)
-    return tokenizer
-
-
-def _pretoken_pattern(longest: int) -> str:
-    """A space and letters, digits or other signs, or white space; no run is longer than `longest`."""
-    joiner = r"\x{200C}\x{200D}"
-    letter = rf"(?:[\p{{L}}\p{{M}}{joiner}]|(?<=\p{{L}})['\x{{2019}}](?=\p{{L}}))"
-    other = rf"[^\s\p{{L}}\p{{M}}\p{{N}}{joiner}]"
-    run = f"{{1,{longest}}}"
-    return rf" ?{letter}{run}| ?\p{{N}}{run}| ?{other}{run}|\s{run}(?!\S)|\s{run}"
-
-
-def _checked_lines(lines: Iterable[str]) -> Iterator[str]:
-    empty = True
-    for number, line in enumerate(lines, 1):
-        check_characters(line, f"line {number} of the text to train on")
-        empty = empty and not line.strip()
-        yield line
-    if empty:
-        raise DataError("A tokenizer needs text to train on, and every line was empty; check the paths of the data")
-
-
-def check_characters(text: str, where: str) -> None:
-    """Refuse half of a surrogate pair: it is no character, and no encoding can write it."""
-    if text.isascii():
-        return
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"{where}: character {error.start + 1} is U+{ord(text[error.start]):04X}, half of a surrogate pair and "
-            "no character; decode the text as UTF-8 or UTF-16 again, or leave it out"
-        ) from None
-
-
-def _train_bpe(lines: Iterator[str], config: TokenizerConfig) -> models.Model:
-    as_bytes = config.kind == "byte-bpe"
-    learner = _build_tokenizer(config, models.BPE() if as_bytes else models.BPE(unk_token="<UNK>"))
-    trainer = trainers.BpeTrainer(
-        vocab_size=config.vocab_size,
-        min_frequency=2,
-        special_tokens=list(SPECIAL),
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()) if as_bytes else [],
-        show_progress=False,
-    )
-    learner.train_from_iterator(lines, trainer)
-    _check_vocab_size(sum(len(token) == 1 for token in learner.get_vocab()), config)
-    return learner.model
-
-
-def _train_char(lines: Iterator[str], config: TokenizerConfig, learner: tokenizers.Tokenizer) -> models.Model:
-    counts: Counter[str] = Counter()
-    for line in lines:
-        counts.update(_normalize(learner, line))
-    ranked = sorted(counts, key=lambda character: (-counts[character], character))
-    vocabulary = [*SPECIAL, *ranked[: config.vocab_size - len(SPECIAL)]]
-    return models.BPE({token: i for i, token in enumerate(vocabulary)}, [], unk_token="<UNK>")
-
-
-def _train_unigram(lines: Iterator[str], config: TokenizerConfig, learner: tokenizers.Tokenizer) -> models.Model:
-    counts: Counter[str] = Counter()
-    for line in lines:
-        counts.update(word for word, _ in learner.pre_tokenizer.pre_tokenize_str(_normalize(learner, line)))
-    _check_vocab_size(len(set().union(*counts)), config)
-    pieces = learn_pieces(counts, config.vocab_size - len(SPECIAL))
-    return models.Unigram([*((token, 0.0) for token in SPECIAL), *pieces], unk_id=SPECIAL.index("<UNK>"))
-
-
-def _normalize(tokenizer: tokenizers.Tokenizer, line: str) -> str:
-    return tokenizer.normalizer.normalize_str(line) if tokenizer.normalizer else line
-
-
-def _check_vocab_size(characters: int, config: TokenizerConfig) -> None:
-    least = characters + len(SPECIAL)
-    if least > config.vocab_size:
-        raise ConfigError(
-            f"text.vocab_size = {config.vocab_size} is too small for the {characters} different characters of the text;"
-            f' set it to at least {least}, or text.kind to "byte-bpe"'
-        )

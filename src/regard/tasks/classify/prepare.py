@@ -26,7 +26,7 @@ from regard.tasks.classify.loader import TEXT
 from regard.tasks.classify.sources import LabeledColumns, LabeledReviews, LabeledRows, LabeledTable, LabeledTexts
 from regard.tasks.init_recipe import load_pretrained_tokenizer
 from regard.text import Tokenizer, TokenizerConfig
-from regard.text.tokenizer import TRAIN_CHARACTERS
+from regard.text.tokenizer_training import TRAIN_CHARACTERS
 from regard.text.word_vectors import PretrainedVectorsConfig, first_words, read_vectors
 
 CHUNK = 1024
@@ -112,7 +112,7 @@ class LabeledTextPreparation:
     def _tokenizer(self, characters: int) -> Tokenizer:
         """The tokenizer that text.tokenizer names, or one that is trained on the training texts."""
         if self.text.tokenizer is not None:
-            return load_pretrained_tokenizer(self.text.tokenizer, "source")
+            return load_pretrained_tokenizer(self.text.tokenizer, "source", self.text.lowercase)
         stride = max(1, -(-characters // TRAIN_CHARACTERS))
         examples = islice(self.examples("train"), 0, None, stride)
         texts = (

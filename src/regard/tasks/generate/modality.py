@@ -24,7 +24,7 @@ from regard.tasks.generate.prepare import COLUMN, NumberPreparation, TextPrepara
 from regard.tasks.generate.sources import NumberFiles
 from regard.text import Tokenizer, TokenizerConfig
 from regard.text.token_rows import TokenStrings, tokenizer_strings
-from regard.text.tokenizer import EOS, UNK
+from regard.text.tokenizer_training import EOS, UNK
 
 PROMPT_LENGTH = 16
 """positions of the validation data that samples continue if task.prompt is empty"""

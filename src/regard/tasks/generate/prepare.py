@@ -24,7 +24,7 @@ from regard.progress import Progress
 from regard.tasks.generate.sources import NumberFiles
 from regard.tasks.init_recipe import load_pretrained_tokenizer
 from regard.text import Tokenizer, TokenizerConfig
-from regard.text.tokenizer import TRAIN_CHARACTERS
+from regard.text.tokenizer_training import TRAIN_CHARACTERS
 
 CHUNK = 1 << 16
 """Characters that are tokenized at once: memory stays small, however long a text is"""
@@ -62,7 +62,7 @@ class TextPreparation:
     def _tokenizer(self, characters: int) -> Tokenizer:
         """The tokenizer that text.tokenizer names, or one that is trained on the training text."""
         if self.text.tokenizer is not None:
-            return load_pretrained_tokenizer(self.text.tokenizer, "target")
+            return load_pretrained_tokenizer(self.text.tokenizer, "target", self.text.lowercase)
         stride = max(1, -(-characters // TRAIN_CHARACTERS))
         chunks = (chunk.text for chunk in chunk_text(self.data.pieces("train")))
         return Tokenizer.train(islice(chunks, 0, None, stride), self.text)

@@ -22,7 +22,7 @@ from regard.tasks.translate.config import TranslateConfig
 from regard.tasks.translate.filters import FilterConfig, drop_known_targets, encode_pairs, filter_pairs
 from regard.tasks.translate.sources import VALID_SHARE, FilePairs, Pair, PairSource
 from regard.text import Tokenizer, TokenizerConfig
-from regard.text.tokenizer import TRAIN_CHARACTERS
+from regard.text.tokenizer_training import TRAIN_CHARACTERS
 
 VERSION = 2
 """Of the prepared data; data of another version is prepared again. 2: validation has texts, and no training sentence"""
@@ -159,7 +159,8 @@ class TranslatePreparation:
 
     def pretrained_tokenizers(self, path: Path) -> Vocabularies:
         """The tokenizers of a run; as many vocabularies as the task wants."""
-        found = Vocabularies(load_pretrained_tokenizer(path, "source"), load_pretrained_tokenizer(path, "target"))
+        lowercase = self.text.lowercase
+        found = Vocabularies(*(load_pretrained_tokenizer(path, side, lowercase) for side in ("source", "target")))
         if self.task.share_vocab and not found.is_shared:
             raise ConfigError(
                 f"task.share_vocab = true needs one vocabulary, and {path} has two; set it to false (model.tie = "

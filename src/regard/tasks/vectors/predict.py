@@ -11,7 +11,7 @@ from regard.config import plain
 from regard.errors import ConfigError
 from regard.tasks.base import Model
 from regard.tasks.vectors.word_table import WordTable
-from regard.text.tokenizer import SPECIAL
+from regard.text.tokenizer_training import SPECIAL
 
 BYTE_DECODER = ByteLevel()
 """Decodes the characters that byte-level BPE uses for bytes"""

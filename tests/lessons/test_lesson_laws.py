@@ -187,6 +187,28 @@ EDITS = {
     },
     "noam": {"width": 256, "warmup": 100, "step": 9000, "steps": 5000, "widths": [1, 2, 3], "warmups": [1, 2, 3]},
     "beam-search": {"sentence": "elle mange une pomme", "beam": 2, "alpha": 1.0, "limit": 3},
+    "gpt": {
+        "text": "the dog sat",
+        "vocabulary": ["the", "dog", "cat", "sat", "on", "mat", "rug", "."],
+        "E": [
+            [1, 0, 0, 0],
+            [0, 1, 0, 0],
+            [0, 0, 1, 0],
+            [0, 0, 0, 1],
+            [1, 1, 0, 0],
+            [0, 1, 1, 0],
+            [0, 0, 1, 1],
+            [2, 0, 0, 1],
+        ],
+        "P": [[1, 0, 0, 0.5]] * 8,
+        "WQ": [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]],
+        "WK": [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 2]],
+        "WV": [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 3]],
+        "WO": [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]],
+        "W1": [[1, 0, 0, -1]] * 16,
+        "W2": [[0.5, 0] * 8] * 4,
+        "n": 3,
+    },
 }
 """Another value for each input of each lesson."""
 CHANGES = [(name, key) for name, edits in EDITS.items() for key in edits]

@@ -30,6 +30,7 @@ class LessonEntry:
 ORIGINS = "Origins"
 WORDS, NETWORKS, ATTENTION = "Words and batches", "Recurrent networks", "Attention"
 TRANSFORMER, LEARNING = "The Transformer", "Training and search"
+LANGUAGE = "Language models"
 
 LESSONS = {
     "neuron": LessonEntry(
@@ -232,6 +233,13 @@ LESSONS = {
         "start and a probable end. Every branch is one that this package's beam search explored.",
         "beam=2",
         ("transformer",),
+    ),
+    "gpt": LessonEntry(
+        LANGUAGE,
+        "One block of a GPT, and its cache",
+        "Radford et al., 2018 and 2019: a Transformer's decoder without an encoder predicts the next word. One block "
+        "by hand, the causal mask, and why the keys and values of earlier words can be kept.",
+        'text="the dog sat on the"',
     ),
 }
 

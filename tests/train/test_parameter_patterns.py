@@ -18,9 +18,10 @@ from regard.train import checkpoint
 from regard.train.config import TrainConfig
 from regard.train.events import Event, Listener, Stepped
 from regard.train.optim import SGD
+from regard.train.parameter_patterns import layer_multipliers
 from regard.train.schedule import Constant
 from regard.train.trainer import train
-from zoo import V, build
+from zoo import READING, V, build
 
 
 def trained(
@@ -64,10 +65,45 @@ def test_a_multiplier_scales_the_updates_of_its_group_only(tmp_path: Path) -> No
         torch.testing.assert_close(b - before[name], factor * (a - before[name]), rtol=1e-4, atol=1e-7)
 
 
+def test_layer_decay_lowers_the_rate_from_the_head_down_to_the_embedding(tmp_path: Path) -> None:
+    plain = {"steps": 1, "optimizer": SGD(), "clip_norm": 0.0}
+    before, one = trained(tmp_path / "one", **plain)
+    _, two = trained(tmp_path / "two", **plain, layer_decay=0.5, rates={"decoder.*": 0.5})
+    layers = len(one.model.encoder.layers)
+    assert layers > 1
+    expected = {"embed": 0.5 ** (layers + 1), "norm": 1.0, "readout": 1.0}
+    for (name, a), b in zip(one.model.named_parameters(), two.model.parameters(), strict=True):
+        part, child, number = name.split(".")[:3]
+        factor = expected[child] if child in expected else 0.5 ** (layers - int(number))
+        factor *= 0.5 if part == "decoder" else 1.0
+        torch.testing.assert_close(b - before[name], factor * (a - before[name]), rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", READING)
+def test_layer_decay_reaches_every_encoder_down_to_its_inputs(name: str) -> None:
+    encoder = READING[name].build_encoder(Words(V))
+    rates = layer_multipliers(encoder, 0.5)
+    assert max(rates.values()) == 0.5
+    assert rates[encoder.embed.weight] == min(rates.values()) == 0.25 ** (len(set(rates.values())) / 2)
+    upper = {name for name, p in encoder.named_parameters() if p not in rates}
+    assert upper <= {"norm.weight", "norm.bias"} and not (upper and name == "bert")
+
+
+def test_layer_decay_needs_layers_and_a_share() -> None:
+    check_refused(
+        ConfigError,
+        "train.layer_decay = 0.5: the model has no stack of layers; leave it out",
+        lambda: layer_multipliers(torch.nn.Linear(2, 2), 0.5),
+    )
+    for decay in (0.0, 1.5, float("nan")):
+        message = f"layer_decay = {decay} must be above 0 and at most 1 (1: no decay)"
+        check_refused(ConfigError, message, lambda decay=decay: TrainConfig(layer_decay=decay))
+
+
 def test_a_run_with_frozen_parts_and_rates_resumes_bit_for_bit(tmp_path: Path) -> None:
     settings: dict[str, Any] = {
         "steps": 6, "save_every": 1, "validate_every": 6, "ema": 0.9, "freeze": ("encoder.embed.*",),
-        "rates": {"encoder.*": 0.1, "decoder.layers.0.*": 0.3},
+        "rates": {"encoder.*": 0.1, "decoder.layers.0.*": 0.3}, "layer_decay": 0.9,
     }  # fmt: skip
     trained(tmp_path / "whole", **settings)
 

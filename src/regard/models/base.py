@@ -17,6 +17,9 @@ from torch import Tensor, nn
 from regard.sequence import Memory, Padded, Rows, Tokens
 from regard.spaces import Space
 
+INPUT_PARTS = ("embed", "positions", "segments", "input_embedding")
+"""attributes of encoders and decoders that make the input of their first layer"""
+
 ReceptiveField = Literal["full", "local", "left", "position"]
 """The part of the source that the output at a position depends on"""
 
@@ -67,6 +70,8 @@ class Encoder(nn.Module, ABC):
     """of memory.states; 0: reads no source"""
     final: tuple[tuple[int, ...], ...] = ()
     """widths of the tensors in memory.final: one tuple per layer; (): no final states"""
+    input_parts: tuple[str, ...] = INPUT_PARTS
+    """attributes below the first layer: the deepest group of layer-wise learning-rate decay"""
 
     @abstractmethod
     def forward(self, source: Any) -> Memory: ...
@@ -77,6 +82,8 @@ class Decoder(nn.Module, ABC):
 
     readout: nn.Module
     """output projection: features -> logits, or the parameters of another distribution"""
+    input_parts: tuple[str, ...] = INPUT_PARTS
+    """attributes below the first layer: the deepest group of layer-wise learning-rate decay"""
 
     @abstractmethod
     def start(self, memory: Memory, max_tokens: int) -> State:

@@ -114,6 +114,8 @@ class BertLayer(Layer):
 class BertEncoder(Encoder):
     """Sum of word, position and segment embeddings, normalized; then bidirectional layers."""
 
+    input_parts = ("embed", "positions", "segments", "norm")
+
     def __init__(self, config: BertConfig, space: InputSpace) -> None:
         super().__init__()
         self.width, self.dropout = config.width, nn.Dropout(config.dropout)

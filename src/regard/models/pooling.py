@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.models.base import Encoder
+from regard.models.bert import BertEncoder, BertPooler
 from regard.sequence import Memory, final, first, last, mean
 
 Pool = Callable[[Memory], Tensor]
@@ -37,7 +38,10 @@ def make_pooling(name: str, encoder: Encoder, dropout: float = 0.0) -> Pooling:
     """The pooling of this name for an encoder.
 
     "last" of a recurrent encoder is its final state; of a bidirectional one, the final states of both directions
-    concatenated, since the backward state at the last word has read only that word.
+    concatenated, since the backward state at the last word has read only that word. "first" of a BERT encoder goes
+    through its pooler, as when the paper fine-tunes it.
     """
+    if name == "first" and isinstance(encoder, BertEncoder):
+        return Pooling(BertPooler(encoder.width), dropout)
     pools: dict[str, Pool] = {"last": final if encoder.final else last, "mean": mean, "max": max_pool, "first": first}
     return Pooling(pools[name], dropout)

@@ -33,6 +33,8 @@ MAX_SIZE = 4 << 20
 MAX_LINEAGE = 20
 """ancestors that are remembered"""
 EMBEDDINGS = ("encoder.embed.", "decoder.embed.", "embed.")
+POOLERS = ("pool.pool.", "pooler.")
+"""BERT's pooler in a classifier, and beside the encoder that it was pre-trained with"""
 
 
 @dataclass(frozen=True)
@@ -237,9 +239,10 @@ class _Matcher:
     def counterpart(self, name: str) -> str | None:
         """Name of the corresponding weight in the source; None if it has none that means the same."""
         part = name.partition(".")[0]
-        if embedding := next((home for home in EMBEDDINGS if name.startswith(home)), None):
-            tail = name.removeprefix(embedding)
-            return next((home + tail for home in (embedding, *EMBEDDINGS) if home + tail in self.source.tensors), None)
+        for homes in (EMBEDDINGS, POOLERS):
+            if own := next((home for home in homes if name.startswith(home)), None):
+                tail = name.removeprefix(own)
+                return next((home + tail for home in (own, *homes) if home + tail in self.source.tensors), None)
         if part in ("encoder", "decoder"):
             theirs = self.source_part(part) + name.removeprefix(part)
             return theirs if theirs in self.source.tensors and self.is_usable(part) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -43,6 +43,9 @@ class TrainConfig:
     """parameters that are not trained, by patterns of their names, such as ["encoder.*"]"""
     rates: dict[str, float] = field(default_factory=dict)
     """multipliers of the learning rate by patterns of names, such as {"encoder.*" = 0.1}; several matches multiply"""
+    layer_decay: float = 1.0
+    """layer-wise learning-rate decay: each layer has the rate of the one above it times this, the embedding that of the
+    first layer times this; heads keep the whole rate; 1: no decay"""
     label_smoothing: float = 0.1
     """label smoothing: share of the target probability spread over all classes; 0 where targets are numbers"""
     ema: float = 0.0
@@ -98,10 +101,17 @@ class TrainConfig:
             raise ConfigError(
                 f"probe: expected a sentence of 1 to {PROBE_LIMIT} characters, got {len(self.probe.strip())}"
             )
-        for pattern, rate in self.rates.items():
-            if not 0 < rate < math.inf:
-                raise ConfigError(f'rates."{pattern}" = {rate} must be above 0; train.freeze is for parts that stay')
+        check_rates(self.rates, self.layer_decay)
         check_share(self, "label_smoothing", "ema")
+
+
+def check_rates(rates: Mapping[str, float], layer_decay: float) -> None:
+    """Refuse multipliers of the learning rate that are not positive, or a decay above 1."""
+    for pattern, rate in rates.items():
+        if not 0 < rate < math.inf:
+            raise ConfigError(f'rates."{pattern}" = {rate} must be above 0; train.freeze is for parts that stay')
+    if not 0 < layer_decay <= 1:
+        raise ConfigError(f"layer_decay = {layer_decay} must be above 0 and at most 1 (1: no decay)")
 
 
 _RESUMABLE = (

@@ -99,7 +99,7 @@ class Trainer:
         if config.compile:
             compile_layers(objective)
         freeze_parameters(objective.model, config.freeze)
-        self.flat = FlatParameters(objective, rate_multipliers(objective.model, config.rates))
+        self.flat = FlatParameters(objective, rate_multipliers(objective.model, config.rates, config.layer_decay))
         self.optimizer = self.flat.optimizer(config.optimizer)
         self.batches_per_epoch = loader.batches_per_epoch()
         self.validate_every = config.validate_every or max(1, math.ceil(self.batches_per_epoch / config.accumulate))

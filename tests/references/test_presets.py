@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from language_models import llama_shell
 from regard.models import PRESETS
 from regard.nn.attention import KeysValues, attend
 from regard.nn.positions import Sinusoids
@@ -21,12 +22,64 @@ from regard.train.schedule import Noam
         ("transformer-base", 37_000, 63_082_496),
         ("transformer-big", 37_000, 214_245_376),
         ("transformer-tiny", 10_000, 2_605_056),
+        ("gpt-1", 40_478, 116_534_784),
         ("gpt-2", 50_257, 124_439_808),
+        ("gpt-2-medium", 50_257, 354_823_168),
+        ("gpt-2-large", 50_257, 774_030_080),
+        ("gpt-2-xl", 50_257, 1_557_611_200),
+        ("gpt-3-175b", 50_257, 174_604_259_328),
+        ("gpt-3", 50_257, 174_604_259_328),
+        ("llama-7b", 32_000, 6_738_415_616),
+        ("llama-2-70b", 32_000, 68_976_648_192),
+        ("llama-3-8b", 128_256, 8_030_261_248),
+        ("mistral-7b", 32_000, 7_241_732_096),
+        ("qwen2-0.5b", 151_936, 494_032_768),
+        ("smollm2-135m", 49_152, 134_515_008),
+        ("tinyllama", 32_000, 1_100_048_384),
     ],
 )
 def test_a_preset_has_exactly_as_many_parameters_as_the_paper_implies(name, vocabulary, count):
     assert PRESETS[name].words == (vocabulary, vocabulary)
     assert PRESETS[name].parameters == count
+
+
+def gpt3(layers, width, heads, head_width, words=50_257, context=2048):
+    inner = heads * head_width
+    attention = width * 3 * inner + 3 * inner + inner * width + width
+    ffn = 2 * width * 4 * width + 5 * width
+    return (words + context) * width + layers * (attention + ffn + 4 * width) + 2 * width
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "quoted"),
+    [
+        ("gpt-3-small", (12, 768, 12, 64), 125e6),
+        ("gpt-3-medium", (24, 1024, 16, 64), 350e6),
+        ("gpt-3-large", (24, 1536, 16, 96), 760e6),
+        ("gpt-3-xl", (24, 2048, 24, 128), 1.3e9),
+        ("gpt-3-2.7b", (32, 2560, 32, 80), 2.7e9),
+        ("gpt-3-6.7b", (32, 4096, 32, 128), 6.7e9),
+        ("gpt-3-13b", (40, 5140, 40, 128), 13e9),
+        ("gpt-3-175b", (96, 12_288, 96, 128), 175e9),
+    ],
+)
+def test_a_gpt_3_of_the_papers_table_has_the_parameters_that_its_equations_have_near_the_quoted_number(
+    name, shape, quoted
+):
+    assert PRESETS[name].parameters == gpt3(*shape)
+    # XL's 24 heads of 128, as printed, are wider than its model: 1.3 B are quoted, which 16 heads would have
+    assert PRESETS[name].parameters == pytest.approx(quoted, rel=0.17 if name == "gpt-3-xl" else 0.02)
+
+
+@pytest.mark.parametrize("name", ["llama-7b", "llama-3-8b", "mistral-7b", "qwen2-0.5b", "smollm2-135m", "tinyllama"])
+def test_a_llama_preset_has_as_many_parameters_as_transformers_model_of_that_shape(name):
+    with torch.device("meta"):
+        theirs = llama_shell(PRESETS[name].config, PRESETS[name].words[0])
+    assert PRESETS[name].parameters == sum(p.numel() for p in theirs.parameters())
+
+
+def test_gpt_3_xl_with_16_heads_would_have_what_is_quoted():
+    assert gpt3(24, 2048, 16, 128) == pytest.approx(1.3e9, rel=0.02)
 
 
 def test_a_preset_names_its_paper_and_allocates_nothing_to_count_itself():

@@ -26,7 +26,9 @@ MANY_PARAMETERS = {
     "nn/rnnsearch_loop.py:rnnsearch_loop": "the tensors of one attention layer, as the autograd function takes them",
     "nn/rnnsearch_loop.py:_RNNsearchLoop.forward": "torch.autograd.Function takes tensors one by one",
 }
-MANY_FLAGS: dict[str, str] = {}
+MANY_FLAGS = {
+    "regard generate": "the sampling options that users know from other tools; rarer ones are settings of [decode]",
+}
 
 
 def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:

@@ -275,7 +275,12 @@ def test_a_model_without_hidden_state_generates_beyond_its_window(run_cli: RunCl
     from regard.train import checkpoint
 
     run = trained_in(tmp_path, model, "train.steps=4", "train.validate_every=4")
-    assert len(run_cli("generate", run, "The wind blew north, and", "--length", 50).out) == 24 + 50 + 1
+    assert len(run_cli("generate", run, "The wind blew n", "--length", 50).out) == 15 + 50 + 1
+    result = run_cli("generate", run, "The wind blew north, and", "--length", 50)
+    assert (result.code, result.out) == (4, "")
+    assert "the prompt has 24 tokens, and this model reads at most 16 at once; shorten it, or" in result.err
+    result = run_cli("generate", run, "The wind blew north, and", "--length", 50, "--sliding-window")
+    assert len(result.out) == 24 + 50 + 1
     found = checkpoint.newest(run).checkpoint
     assert found is not None and set(found.groups) == {"model", "optimizer"}
 
@@ -285,3 +290,68 @@ def test_a_prompt_in_the_recipe_is_checked_before_training(run_cli: RunCli, writ
     assert result.code == 4
     assert 'the prompt has tokens that this model does not know: "♥" (U+2665); leave it out' in result.err
     assert not (tmp_path / "run/checkpoints").exists()
+
+
+def test_lines_of_a_file_are_prompts_and_their_order_is_kept(
+    run_cli: RunCli, namer: Path, writer: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "starts.txt").write_text("Bo\nAn\n\nCla\n")
+    result = run_cli("generate", namer, "-i", tmp_path / "starts.txt", "--lines", "--seed", 4)
+    assert result.code == 0
+    lines = result.out.splitlines()
+    assert [line[:2] for line in lines[:2]] == ["Bo", "An"] and lines[3].startswith("Cla") and len(lines) == 4
+    rows = [
+        json.loads(line)
+        for line in run_cli("generate", namer, "--lines", "--json", "-n", 2, typed=b"Bo\nAn\n").out.splitlines()
+    ]
+    assert [(row["line"], row["prompt"], len(row["samples"])) for row in rows] == [(1, "Bo", 2), (2, "An", 2)]
+    result = run_cli("generate", writer, "--lines", "--length", 4, typed=b"The\nwind\n")
+    assert result.out.count("-----\n") == 1 and result.out.startswith("The")
+
+
+def test_a_line_that_cannot_be_continued_is_reported_and_the_others_are(run_cli: RunCli, writer: Path) -> None:
+    result = run_cli("generate", writer, "--lines", "--json", "--length", 3, typed="The\n♥\nwind\n".encode())
+    assert result.code == 4 and "line 2: the prompt has tokens that this model does not know" in result.err
+    rows = [json.loads(line) for line in result.out.splitlines()]
+    assert [row["line"] for row in rows] == [1, 2, 3] and "error" in rows[1] and len(rows[2]["samples"][0]["text"]) == 3
+
+
+def test_stop_strings_end_the_text_and_decode_settings_are_given_by_key(run_cli: RunCli, writer: Path) -> None:
+    whole = run_cli("generate", writer, "The wind", "--length", 60, "--temperature", 0).out
+    result = run_cli("generate", writer, "The wind", "--length", 60, "--temperature", 0, "--stop", "sea", "--stop", "!")
+    assert result.out == whole[: whole.index("sea")] + "\n"
+    beam = run_cli("generate", writer, "The wind", "decode.beam=3", "--length", 20, "-n", 2, "--json")
+    scores = [sample["score"] for sample in json.loads(beam.out)["samples"]]
+    assert scores == sorted(scores, reverse=True) and scores[0] != scores[1]
+    assert run_cli("generate", writer, "The", "--min-p", 0.9, "--repetition-penalty", 1.3, "--length", 5).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["The", "decode.beams=3"], 2, 'unknown setting "decode.beams"; did you mean decode.beam'),
+        (["The", "decode.beam=many"], 2, "decode.beam: expected a whole number, got 'many'"),
+        (["The", "--min-p", "2"], 2, "min_p = 2.0 must be between 0 and 1"),
+        (["The", "--repetition-penalty", "0.5"], 2, "repetition_penalty = 0.5 must be at least 1 (no penalty)"),
+        (["The", "--stop", ""], 2, "an empty stop string would end every text before its first character"),
+        (["The", "wind"], 2, 'expected one prompt, got 2; put it in quotes: "The wind"'),
+        (["The", "--lines"], 2, "--lines reads prompts from -i or stdin; leave the prompt out"),
+        (["The", "-n", "5", "decode.beam=3"], 2, "n_best = 5 is more than beam = 3; a beam finds no more than that"),
+    ],
+)  # fmt: skip
+def test_a_bad_setting_is_refused(arguments: list[str], code: int, message: str, run_cli: RunCli, writer: Path) -> None:
+    result = run_cli("generate", writer, *arguments)
+    assert (result.code, result.out) == (code, "")
+    assert message in result.err
+
+
+def test_prompts_in_a_list_give_a_list_in_python(writer: Path) -> None:
+    import regard
+    from regard.errors import ConfigError
+
+    model: Any = regard.load(writer)
+    found = model.generate(["The", "wind"], length=9, temperature=0)
+    assert found == [model.generate("The", 9, 0), model.generate("wind", 9, 0)]
+    assert model.generate("The wind", 60, 0, stop="sea").endswith("the ")
+    with pytest.raises(ConfigError, match='there is no setting "max_new_tokens" of generate; it is called length here'):
+        model.generate("The", max_new_tokens=3)

@@ -23,6 +23,7 @@ from regard.decode.processors import (
     temperature,
     top_k,
     top_p,
+    with_prompts,
 )
 from regard.decode.sampling import Rollout, Sampling
 from regard.decode.scoring import TokenScores, align, score
@@ -58,5 +59,6 @@ __all__ = [
     "temperature",
     "top_k",
     "top_p",
+    "with_prompts",
     "wu_penalty",
 ]

@@ -24,6 +24,7 @@ from regard.decode.processors import (
     temperature,
     top_k,
     top_p,
+    with_prompts,
 )
 from regard.decode.sampling import Sampling
 from regard.errors import ConfigError
@@ -97,13 +98,15 @@ class DecodeConfig:
         prefixes: Tokens | None = None,
         constraints: Sequence[Constraints] | None = None,
         processors: Sequence[LogitsProcessor] = (),
+        prompts: tuple[Tensor, Sequence[Sequence[int]]] | None = None,
     ) -> Strategy:
         """The decoding strategy; `prefixes` and `constraints` have one row per source of this batch.
 
-        `processors` are applied before those of the settings.
+        `processors` are applied before those of the settings. `prompts` are indices of sources and the ids before each
+        output, in which repetition_penalty and no_repeat_ngram find repetitions too.
         """
         prefix = () if prefixes is None else (force_prefix(prefixes),)
-        processors = (*prefix, *processors, *self._processors(eos))
+        processors = (*prefix, *processors, *self._repetition_processors(prompts), *self._processors(eos))
         if self.sample:
             if constraints is not None and any(constraints):
                 raise ConfigError("constraints need a beam; they cannot be met by sampling (sample = true)")
@@ -118,12 +121,15 @@ class DecodeConfig:
             return source.lengths + self.max_extra_tokens
         return torch.full((len(source),), self.max_extra_tokens, device=source.device)
 
+    def _repetition_processors(
+        self, prompts: tuple[Tensor, Sequence[Sequence[int]]] | None
+    ) -> tuple[LogitsProcessor, ...]:
+        penalty = (repetition_penalty(self.repetition_penalty),) if self.repetition_penalty > 1 else ()
+        ngram = (no_repeat_ngram(self.no_repeat_ngram),) if self.no_repeat_ngram else ()
+        return tuple(one if prompts is None else with_prompts(one, *prompts) for one in (*penalty, *ngram))
+
     def _processors(self, eos: int) -> tuple[LogitsProcessor, ...]:
         processors: list[LogitsProcessor] = []
-        if self.repetition_penalty > 1:
-            processors.append(repetition_penalty(self.repetition_penalty))
-        if self.no_repeat_ngram:
-            processors.append(no_repeat_ngram(self.no_repeat_ngram))
         if self.min_length:
             processors.append(min_length(self.min_length, eos))
         if self.sample:

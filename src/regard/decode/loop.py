@@ -6,7 +6,7 @@ other sources of a batch change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
@@ -30,12 +30,14 @@ def decode(
     strategy: Strategy,
     limits_B: Tensor,
     numbers_B: Tensor | None = None,
+    ends: Callable[[Choice], Tensor] | None = None,
 ) -> Iterator[Choice]:
     """Yield one choice per step, so that a caller can stream, draw or stop.
 
     `limits_B` is the maximum number of tokens per source, <EOS> included. `numbers_B` are indices of the sources (by
-    default 0, 1, ...): choices, prefixes, constraints and random draws use them, not the row of the batch. Inputs are
-    moved to the model's device, on which the search computes.
+    default 0, 1, ...): choices, prefixes, constraints and random draws use them, not the row of the batch. `ends` (M,)
+    marks rows of a choice that are not extended, such as those that reached a stop string; it needs a strategy with one
+    hypothesis per source. Inputs are moved to the model's device, on which the search computes.
     """
     B, device = len(prompt), module_device(model)
     if not B:
@@ -55,6 +57,8 @@ def decode(
     state, out = state.fork(W), out.repeat_interleave(W, 0) if W > 1 else out
     while True:
         choice, history = strategy.choose(out, history)
+        if ends is not None:
+            choice = replace(choice, live=choice.live & ~ends(choice).to(device))
         yield choice
         history, parents_N = history.advance(choice)
         if not len(parents_N):

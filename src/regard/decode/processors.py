@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import reduce
 
 import torch
@@ -110,6 +111,9 @@ def repetition_penalty(factor: float) -> LogitsProcessor:
 
     def processor(log_NV: Tensor, history: History) -> Tensor:
         tokens_NT = history.tokens
+        if not tokens_NT.shape[1]:
+            return log_NV
+        tokens_NT = torch.where(tokens_NT < 0, tokens_NT[:, -1:], tokens_NT)  # see with_prompts
         return log_NV.scatter(1, tokens_NT, log_NV.gather(1, tokens_NT) * factor)
 
     return processor
@@ -124,10 +128,31 @@ def no_repeat_ngram(n: int) -> LogitsProcessor:
             return log_NV
         grams = tokens_NT.unfold(1, n, 1)
         tail_N1 = tokens_NT[:, None, tokens_NT.shape[1] - n + 1 :]
-        rows, at = (grams[..., :-1] == tail_N1).all(-1).nonzero().unbind(1)
+        rows, at = ((grams[..., :-1] == tail_N1).all(-1) & (grams[..., -1] >= 0)).nonzero().unbind(1)
         return log_NV.index_put((rows, grams[rows, at, -1]), log_NV.new_tensor(-math.inf))
 
     return processor
+
+
+def with_prompts(processor: LogitsProcessor, numbers_B: Tensor, prompts: Sequence[Sequence[int]]) -> LogitsProcessor:
+    """A processor that looks at the prompts too, not only at generated tokens, as language models need it.
+
+    `numbers_B` are the indices of the sources, ascending; rows are padded on the left with -1.
+
+    >>> history = History.start(torch.tensor([4]), torch.tensor([9]), 1, 1)
+    >>> with_prompts(repetition_penalty(2.0), torch.tensor([4]), [[0]])(torch.tensor([[-1.0, -1.0]]), history)
+    tensor([[-2., -1.]])
+    """
+    longest = max(map(len, prompts), default=0)
+    rows = [[-1] * (longest - len(ids)) + list(ids) for ids in prompts]
+    ids_BP = torch.tensor(rows, dtype=torch.long, device="cpu")
+
+    def process(log_NV: Tensor, history: History) -> Tensor:
+        rows_N = torch.searchsorted(numbers_B, history.owners.cpu())
+        before_NP = ids_BP.index_select(0, rows_N).to(history.tokens.device)
+        return processor(log_NV, replace(history, tokens=torch.cat([before_NP, history.tokens], 1)))
+
+    return process
 
 
 def force_prefix(prefixes: Tokens) -> LogitsProcessor:

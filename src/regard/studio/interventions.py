@@ -158,9 +158,10 @@ class SteeredDecodeConfig(DecodeConfig):
         prefixes: Tokens | None = None,
         constraints: Any = None,
         processors: Sequence[LogitsProcessor] = (),
+        prompts: Any = None,
     ) -> Strategy:
         first = [self.processor] if self.processor else []
-        return super().strategy(eos, prefixes, constraints, (*first, *processors))
+        return super().strategy(eos, prefixes, constraints, (*first, *processors), prompts)
 
 
 def force_start(ids: tuple[int, ...]) -> LogitsProcessor:

@@ -13,7 +13,8 @@ from regard.errors import ConfigError, DataError
 from regard.models.gpt import GPTConfig
 from regard.models.rnnlm import RNNLMConfig
 from regard.spaces import Words
-from regard.tasks.generate.predict import IncrementalDetokenizer, TextGenerator
+from regard.tasks.generate.predict import TextGenerator
+from regard.tasks.generate.streaming import IncrementalDetokenizer, StopStrings, TextBuilder
 from regard.text import Tokenizer, TokenizerConfig
 
 TEXT = "She said: où est le café? Ναι, 日本 🙂 — and was gone."
@@ -72,7 +73,8 @@ def test_a_continuation_is_decoded_as_in_the_whole_text(kind: str) -> None:
     for cut in range(1, len(ids)):
         before = made.tokenizer.decode(ids[:cut])
         if not before.endswith("\ufffd"):
-            assert before + made._decode_continuation(ids[:cut], ids[cut:]) == TEXT
+            row = TextBuilder(made.tokenizer, 0, ids[:cut])
+            assert before + "".join([*map(row.add, ids[cut:]), row.flush()]) == TEXT
 
 
 def test_samples_do_not_depend_on_how_many_are_drawn() -> None:
@@ -84,19 +86,18 @@ def test_samples_do_not_depend_on_how_many_are_drawn() -> None:
 
 def test_a_model_with_few_positions_generates_without_limit() -> None:
     made = generator(model="gpt", context=12)
-    found = made.generate("She said: où est le café?", 100)[0]
+    found = made.generate("She said: où", 100)[0]
     assert len(found.tokens) == 100
-    assert "".join(made.stream("She said: où est le café?", 100)) == found.text
+    assert "".join(made.stream("She said: où", 100)) == found.text
     parts = [found.text[i : i + 6] for i in range(0, 96, 6)]
     assert len(set(parts)) > 10  # each segment has its own random numbers
 
 
 def test_the_score_is_the_log_probability_also_over_segments() -> None:
     made = generator(model="gpt", context=12)
-    tokens = list(made.sample_tokens(made.prompt_ids("She"), 40))
-    assert len(tokens) == 40
-    steps = [b.score - a.score for a, b in pairwise(tokens)]
-    assert all(step < 0 for step in steps)
+    row = TextBuilder(made.tokenizer, 0, made.prompt_ids("She"))
+    scores = [row.score for _ in made._sample([row], 40)]
+    assert len(scores) == 40 and all(b < a for a, b in pairwise(scores))
 
 
 def test_greedy_takes_the_likeliest_and_no_seed_changes_it() -> None:
@@ -140,3 +141,102 @@ def test_a_length_below_one_is_refused() -> None:
     with pytest.raises(ConfigError) as caught:
         generator().generate("She", 0)
     assert str(caught.value) == "length = 0 and n = 1 must be at least 1"
+
+
+def test_a_prompt_longer_than_the_context_is_refused_with_both_lengths() -> None:
+    made = generator(model="gpt", context=12)
+    with pytest.raises(DataError) as caught:
+        made.generate("She said: où est", 5)
+    assert str(caught.value) == (
+        "the prompt has 16 tokens, and this model reads at most 12 at once; shorten it, or request a sliding window "
+        "(--sliding-window, in Python sliding_window=True), which reads its last 12"
+    )
+    slid = replace(made, sliding_window=True)
+    assert slid.generate("She said: où est", 5) == made.generate("said: où est", 5)
+    with pytest.raises(DataError, match=r"the prompt has 13 tokens, <EOS> before it included, and this model reads"):
+        replace(made, has_ends=True).generate("She said: où", 5)
+
+
+def test_a_prompt_as_long_as_the_context_is_read_as_a_whole() -> None:
+    made = replace(generator(model="gpt", context=12), config=DecodeConfig(beam=1))
+    other = made.generate("xhe said: où".replace("x", "w"), 1)[0]
+    assert made.generate("She said: où", 1)[0].score != other.score  # the first of twelve tokens counts
+
+
+@pytest.mark.parametrize("model", ["rnnlm", "gpt"])
+def test_prompts_in_a_padded_batch_are_continued_as_alone(model: str) -> None:
+    made = replace(generator(model=model, context=12 if model == "gpt" else None), config=DecodeConfig(beam=1))
+    prompts = ["She", "où est le", "a", "and was"]
+    found = made.generate_batch(prompts, 30)
+    assert [one.text for [one] in found] == [made.generate(prompt, 30)[0].text for prompt in prompts]
+    for prompt, [one] in zip(prompts, found, strict=True):
+        assert one.score == pytest.approx(made.generate(prompt, 30)[0].score, abs=1e-4)
+
+
+def test_samples_of_a_batch_depend_on_their_numbers_and_not_on_the_other_prompts() -> None:
+    made = generator()
+    whole = made.generate_batch(["She", "où", "She"], 20, n=2)
+    assert [one.text for one in whole[0]] == [one.text for one in made.generate("She", 20, n=2)]
+    assert [one.text for one in made.generate_batch(["où", "She"], 20, n=2, first=1)[1]] == [
+        one.text for one in whole[2]
+    ]
+    assert len({one.text for several in (whole[0], whole[2]) for one in several}) == 4
+
+
+def test_a_text_is_cut_before_its_first_stop_string() -> None:
+    made = generator()
+    whole = made.generate("She", 60)[0].text
+    stops = (whole[22:25], whole[30:32])
+    at = min(whole.find(stop) for stop in stops)
+    stopped = replace(made, stop=stops)
+    [found] = stopped.generate("She", 60)
+    assert found.text == whole[:at] and found.complete and len(found.tokens) < 60
+    assert "".join(stopped.stream("She", 60)) == whole[:at]
+    texts = [one.text for [one] in stopped.generate_batch(["She", "où"], 60)]
+    assert texts == [found.text, stopped.generate_batch(["où"], 60, first=1)[0][0].text]
+
+
+def test_no_part_of_a_stop_string_is_printed_before_it_is_known_to_be_none() -> None:
+    stops = StopStrings(["abac", "bb"])
+    pieces = [stops.add(character) for character in "xababacyz"]
+    assert pieces == ["x", "", "", "", "ab", "", "", "", ""] and stops.found and stops.flush() == ""
+    ending = StopStrings(["END"])
+    assert ending.add("the EN") + ending.flush() == "the EN" and not ending.found
+
+
+def test_an_empty_stop_string_is_refused() -> None:
+    with pytest.raises(ConfigError, match="an empty stop string would end every text before its first character"):
+        replace(generator(), stop=("",))
+
+
+def test_beam_search_finds_texts_at_least_as_probable_as_greedy_and_ranks_them() -> None:
+    made = generator()
+    greedy = replace(made, config=DecodeConfig(beam=1, alpha=0.0)).generate("She", 12)[0]
+    beam = replace(made, config=DecodeConfig(beam=8, alpha=0.0))
+    found = beam.generate("She", 12, n=3)
+    assert found[0].score >= greedy.score - 1e-6
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    assert "".join(beam.stream("She", 12)) == found[0].text
+    assert [one.text for one in beam.generate_batch(["où", "She"], 12)[1]] == [found[0].text]
+
+
+def test_a_beam_goes_on_beyond_the_context() -> None:
+    made = replace(generator(model="gpt", context=12), config=DecodeConfig(beam=3, alpha=0.0))
+    found = made.generate("She", 40, n=2)
+    assert [len(one.tokens) for one in found] == [40, 40] and found[0].text != found[1].text
+
+
+def test_a_repetition_penalty_and_banned_n_grams_look_at_the_prompt_and_over_segments() -> None:
+    made = generator(model="gpt", context=12)
+    strict = replace(made, config=replace(SAMPLING, no_repeat_ngram=1))
+    prompt = "She said:"
+    found = strict.generate(prompt, 15)[0].text
+    assert len(set(found)) == 15 and not set(found) & set(prompt)
+    hard = replace(made, config=DecodeConfig(beam=1, repetition_penalty=1000.0))
+    text = hard.generate(prompt, 15)[0].text
+    assert len(set(text)) == 15 and not set(text) & set(prompt)
+
+
+def test_a_minimum_length_holds_over_segments() -> None:
+    made = replace(generator(model="gpt", ends=True, context=12), config=replace(SAMPLING, min_length=30))
+    assert all(len(one.tokens) >= 30 for one in made.generate("She", 60, n=8))

@@ -20,7 +20,7 @@ from regard.run import Run, load
 from regard.spaces import Classes, Gaussian, Values
 from regard.tasks import Recipe
 from regard.tasks.generate.modality import bits_per_character
-from regard.tasks.generate.predict import GeneratedSeries, NumberGenerator
+from regard.tasks.generate.numbers import GeneratedSeries, NumberGenerator
 from regard.tasks.generate.recipe import GenerationModel
 from regard.train.events import MetricsFile
 

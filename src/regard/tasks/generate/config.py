@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from regard.config import check_at_least
+from regard.decode import DecodeConfig
 
 
 @dataclass(frozen=True)
@@ -27,3 +28,14 @@ class GenerateConfig:
     def __post_init__(self) -> None:
         check_at_least(self, 1, "window", "length")
         check_at_least(self, 0, "samples")
+
+
+@dataclass(frozen=True)
+class GenerateOptions:
+    """What one call of generate asks for: the decoding settings, and what else decides its texts."""
+
+    decode: DecodeConfig = DecodeConfig(sample=True, beam=1)
+    stop: tuple[str, ...] = ()
+    """stop strings: a text ends before the first of them"""
+    sliding_window: bool = False
+    """read the last positions of a prompt that is longer than the context, instead of refusing it"""

@@ -19,7 +19,9 @@ from regard.decode import DecodeConfig
 from regard.errors import ConfigError, DataError
 from regard.metrics import Score
 from regard.spaces import Gaussian, Space, Words
-from regard.tasks.generate.predict import Generator, NumberGenerator, TextGenerator, format_numbers
+from regard.tasks.generate.config import GenerateOptions
+from regard.tasks.generate.numbers import NumberGenerator, format_numbers
+from regard.tasks.generate.predict import Generator, TextGenerator
 from regard.tasks.generate.prepare import COLUMN, NumberPreparation, TextPreparation, encode_split
 from regard.tasks.generate.sources import NumberFiles
 from regard.text import Tokenizer, TokenizerConfig
@@ -30,7 +32,7 @@ PROMPT_LENGTH = 16
 """positions of the validation data that samples continue if task.prompt is empty"""
 NOUNS = {"char": "characters", "word": "words"}
 """names of the tokens by kind of tokenizer; the others are tokens"""
-TOKEN_SETTINGS = ("top_k", "top_p", "min_p", "repetition_penalty", "no_repeat_ngram")
+TOKEN_SETTINGS = ("beam", "top_k", "top_p", "min_p", "repetition_penalty", "no_repeat_ngram")
 """settings of sampling that choose among tokens"""
 
 
@@ -51,7 +53,7 @@ class Modality(ABC):
         return
 
     def check_decode(self, decode: DecodeConfig) -> None:
-        """Refuse sampling settings that do not apply."""
+        """Refuse decoding settings that do not apply."""
         return
 
     @property
@@ -80,7 +82,7 @@ class Modality(ABC):
         """The scores of an evaluation, from its perplexity."""
 
     @abstractmethod
-    def generator(self, model: Any, config: DecodeConfig, context: int | None) -> Generator:
+    def generator(self, model: Any, options: GenerateOptions, context: int | None) -> Generator:
         """Generates with a model."""
 
     @abstractmethod
@@ -150,8 +152,10 @@ class TextModality(Modality):
         signature = perplexity.signature.replace("unit:token", "unit:character")
         return [perplexity, Score("bits", value, low, high, signature, perplexity.n)]
 
-    def generator(self, model: Any, config: DecodeConfig, context: int | None) -> TextGenerator:
-        return TextGenerator(model, self.tokenizer, config, self.has_ends, context)
+    def generator(self, model: Any, options: GenerateOptions, context: int | None) -> TextGenerator:
+        return TextGenerator(
+            model, self.tokenizer, options.decode, self.has_ends, context, options.stop, options.sliding_window
+        )
 
     def default_prompt(self, sequence: np.ndarray) -> str:
         ids = sequence[sequence != self.tokenizer.unk][:PROMPT_LENGTH].tolist()
@@ -198,7 +202,7 @@ class NumberModality(Modality):
             raise ConfigError(f"train.best_metric: models of numbers measure only loss, got {name!r}")
 
     def check_decode(self, decode: DecodeConfig) -> None:
-        defaults = DecodeConfig()
+        defaults = GenerateOptions().decode
         for name in TOKEN_SETTINGS:
             if getattr(decode, name) != getattr(defaults, name):
                 setting = f"{name} = {getattr(decode, name)}"
@@ -226,8 +230,10 @@ class NumberModality(Modality):
         signature = perplexity.signature.replace("unit:token", "unit:position")
         return [Score("loss", value, low, high, signature, perplexity.n)]
 
-    def generator(self, model: Any, config: DecodeConfig, context: int | None) -> NumberGenerator:
-        return NumberGenerator(model, self.scaler, config, context)
+    def generator(self, model: Any, options: GenerateOptions, context: int | None) -> NumberGenerator:
+        if options.stop:
+            raise ConfigError("stop strings end a text, and this model generates numbers; leave them out")
+        return NumberGenerator(model, self.scaler, options.decode, context, options.sliding_window)
 
     def default_prompt(self, sequence: np.ndarray) -> str:
         return format_numbers(self.scaler.inverse_transform(sequence[:PROMPT_LENGTH]))

@@ -1,4 +1,4 @@
-"""Generation with a trained model: continue a prompt by sampling, streamed as it is generated."""
+"""Text generation with a trained model: prompts are continued by sampling or beam search, streamed where possible."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.scaling import StandardScaler
-from regard.data.tables import parse_numeric_table
-from regard.decode import DecodeConfig, Rollout, ban, decode
-from regard.errors import ConfigError, DataError
+from regard.decode import DecodeConfig, Hypothesis, Strategy, ban, decode, search
+from regard.errors import ConfigError, DataError, at_line
 from regard.models.base import EncoderDecoder
 from regard.sequence import Tokens
-from regard.spaces import Gaussian
 from regard.tasks.base import tap_output
 from regard.tasks.generate.loader import empty_source
+from regard.tasks.generate.streaming import BatchExtender, TextBuilder
 from regard.text import Tokenizer
 from regard.trace import tracing
 
 MAX_PROMPT = 4096
-"""tokens of a prompt that are read: the last ones of a longer one"""
+"""tokens of a prompt that a model without a fixed context reads, which bounds the memory"""
+MAX_ROWS = 64
+"""samples that are generated in parallel"""
 MAX_LISTED = 5
 """unknown characters that a message lists"""
+SEGMENT_SEED = 1_000_003
+"""distance of the seeds of consecutive segments: else each would draw the same random numbers"""
 
 
 @dataclass(frozen=True)
@@ -34,51 +35,13 @@ class GeneratedText:
     """Continuation of a prompt."""
 
     text: str
+    """cut before the first stop string"""
     tokens: tuple[str, ...]
+    """all generated tokens, those of a stop string included"""
     score: float
-    """log-probability under the model, whatever the sampling settings"""
+    """log-probability of the tokens under the model, whatever the sampling settings"""
     complete: bool
-    """whether it ended with <EOS>, and not at the length limit"""
-
-
-@dataclass(frozen=True)
-class SampledToken:
-    """One token of one sample."""
-
-    sample: int
-    id: int
-    score: float
-    """log-probability of the sample so far"""
-    ended: bool
-    """whether it is <EOS>"""
-    last: bool = False
-    """whether it is the last one before the context is read again"""
-
-
-class IncrementalDetokenizer:
-    """Decodes ids to text one at a time; incomplete UTF-8 sequences are held back."""
-
-    def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int]) -> None:
-        self.tokenizer = tokenizer
-        self._restart(list(prompt))
-
-    def add(self, id: int) -> str:
-        """The characters that this id completes."""
-        self._ids.append(id)
-        text = self.tokenizer.decode(self._ids)
-        if text.endswith("\ufffd"):
-            return ""
-        new = text[len(self._decoded) :]
-        self._restart(self._ids)
-        return new
-
-    def flush(self) -> str:
-        """What was held back, at the end."""
-        return self.tokenizer.decode(self._ids)[len(self._decoded) :]
-
-    def _restart(self, ids: list[int]) -> None:
-        self._ids = ids[-8:]  # a few, since the text of a token may depend on its neighbors
-        self._decoded = self.tokenizer.decode(self._ids)
+    """whether it ended with <EOS> or a stop string, and not at the length limit"""
 
 
 class Sample(Protocol):
@@ -95,6 +58,12 @@ class Generator(ABC):
     @abstractmethod
     def generate(self, prompt: str, length: int, n: int = 1) -> Sequence[Sample]:
         """`n` continuations of a prompt, each of at most `length` positions."""
+
+    @abstractmethod
+    def generate_batch(
+        self, prompts: Sequence[str], length: int, n: int = 1, first: int = 0
+    ) -> Sequence[Sequence[Sample]]:
+        """`n` continuations of each prompt, in the order of the prompts; `first` is the number of the first one."""
 
     @abstractmethod
     def stream(self, prompt: str, length: int) -> Iterator[str]:
@@ -117,10 +86,15 @@ class Generator(ABC):
     def samples_are_lines(self) -> bool:
         """Whether each sample is one line, so that no separator is needed."""
 
+    @property
+    def continues_lines(self) -> bool:
+        """Whether a prompt may be a single line."""
+        return True
+
 
 @dataclass(frozen=True)
 class TextGenerator(Generator):
-    """Text generation with a language model, its tokenizer and the sampling settings."""
+    """Text generation with a language model, its tokenizer and the decoding settings."""
 
     model: EncoderDecoder
     tokenizer: Tokenizer
@@ -129,6 +103,16 @@ class TextGenerator(Generator):
     """whether training texts end with <EOS>: then the prompt may be empty, and generation may end by itself"""
     context: int | None = None
     """positions that the model reads at once; when full, the last half is read again. None: unlimited"""
+    stop: tuple[str, ...] = ()
+    """stop strings: a text ends before the first of them"""
+    sliding_window: bool = False
+    """read the last tokens of a prompt that is longer than the context, instead of refusing it"""
+    source: Callable[[int], Tokens] = empty_source
+    """the source of so many rows: the condition x of p(y | x), or nothing"""
+
+    def __post_init__(self) -> None:
+        if not all(self.stop):
+            raise ConfigError("an empty stop string would end every text before its first character; leave it out")
 
     @property
     def samples_are_lines(self) -> bool:
@@ -146,30 +130,35 @@ class TextGenerator(Generator):
 
     def generate(self, prompt: str, length: int, n: int = 1) -> list[GeneratedText]:
         """`n` continuations of a prompt, each of at most `length` tokens."""
-        before, found = self.prompt_ids(prompt), [GeneratedText("", (), 0.0, False)] * n
-        ids: list[list[int]] = [[] for _ in range(n)]
-        for token in self.sample_tokens(before, length, n):
-            if not token.ended:
-                ids[token.sample].append(token.id)
-            found[token.sample] = replace(found[token.sample], score=token.score, complete=token.ended)
-        if tracing():
-            tap_output(self.model, self.tokenizer, ids)
-        texts = [self._decode_continuation(before, row) for row in ids]
-        tokens = [tuple(self.tokenizer.tokens(row)) for row in ids]
-        return [replace(g, text=text, tokens=t) for g, text, t in zip(found, texts, tokens, strict=True)]
+        return self._generate([self.prompt_ids(prompt)], length, n, 0)[0]
+
+    def generate_batch(
+        self, prompts: Sequence[str], length: int, n: int = 1, first: int = 0
+    ) -> list[list[GeneratedText]]:
+        """`n` continuations of each prompt. A sample depends on the seed, its prompt and their numbers alone."""
+        before = []
+        for line, prompt in enumerate(prompts, first + 1):
+            with at_line(line) as where:
+                before.append(self.prompt_ids(prompt, f"{where}: the prompt"))
+        size, found = max(1, MAX_ROWS // n), []
+        for start in range(0, len(before), size):
+            found += self._generate(before[start : start + size], length, n, first + start)
+        return found
 
     def stream(self, prompt: str, length: int) -> Iterator[str]:
-        """One continuation, in whole characters."""
+        """One continuation, in whole characters; a beam search gives its text when it has ended."""
         before = self.prompt_ids(prompt)
-        detokenizer = IncrementalDetokenizer(self.tokenizer, before)
-        for token in self.sample_tokens(before, length, 1):
-            text = "" if token.ended else detokenizer.add(token.id)
+        if self._searches():
+            yield self._generate([before], length, 1, 0)[0][0].text
+            return
+        row = TextBuilder(self.tokenizer, 0, before, self.stop)
+        for _, text in self._sample([row], length):
             if text:
                 yield text
-        if rest := detokenizer.flush():
+        if rest := row.flush():
             yield rest
 
-    def prompt_ids(self, prompt: str) -> list[int]:
+    def prompt_ids(self, prompt: str, what: str = "the prompt") -> list[int]:
         """A prompt as ids; a text begins after <EOS>."""
         encoded, unk = self.tokenizer.encode(prompt), self.tokenizer.unk
         unknown = [prompt[a:b] for (a, b), id in zip(encoded.offsets, encoded.ids, strict=True) if id == unk]
@@ -177,149 +166,117 @@ class TextGenerator(Generator):
             names = list(dict.fromkeys(unknown))
             more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
             raise DataError(
-                f"the prompt has tokens that this model does not know: "
+                f"{what} has tokens that this model does not know: "
                 f"{', '.join(map(_quote, names[:MAX_LISTED]))}{more}; leave it out, or train on text that has it"
             )
         ids = [self.tokenizer.eos, *encoded.ids] if self.has_ends else encoded.ids
         if not ids:
             raise DataError(
-                "the prompt is empty, and this model was trained on one running text without beginnings; "
+                f"{what} is empty, and this model was trained on one running text without beginnings; "
                 'give it a prompt, such as "The"'
             )
-        return ids[-MAX_PROMPT:]
+        limit = self.context or MAX_PROMPT
+        if not self.sliding_window:
+            unit = "tokens, <EOS> before it included," if self.has_ends else "tokens,"
+            check_prompt_length(len(ids), limit, unit, what)
+        return ids[-limit:]
 
-    def sample_tokens(self, before: Sequence[int], length: int, n: int = 1) -> Iterator[SampledToken]:
-        """The tokens of all samples as they are sampled, all samples in parallel."""
+    def _searches(self) -> bool:
+        return self.config.beam > 1 and not self.config.sample
+
+    def _generate(self, before: Sequence[list[int]], length: int, n: int, first: int) -> list[list[GeneratedText]]:
+        """`n` continuations of each prompt, which has been encoded."""
         if length < 1 or n < 1:
             raise ConfigError(f"length = {length} and n = {n} must be at least 1")
-        texts, scores = {number: list(before) for number in range(n)}, [0.0] * n
-        kept = MAX_PROMPT if self.context is None else max(1, self.context // 2)
-        segment = 0
-        while length and texts:
-            prompt = torch.tensor([ids[-kept:] for ids in texts.values()])
-            count = length if self.context is None else min(length, max(1, self.context - prompt.shape[1]))
-            for token in self._sample_segment(list(texts), prompt, count, segment):
-                if token.ended:
-                    del texts[token.sample]
-                else:
-                    texts[token.sample].append(token.id)
-                yield replace(token, score=scores[token.sample] + token.score)
-                if token.last:
-                    scores[token.sample] += token.score
-            length, segment = length - count, segment + 1
+        rows = [
+            TextBuilder(self.tokenizer, (first + i) * n + sample, ids, self.stop)
+            for i, ids in enumerate(before)
+            for sample in range(n)
+        ]
+        if self._searches():
+            self._search(rows, length, n)
+        else:
+            for _ in self._sample(rows, length):
+                pass
+        for row in rows:
+            row.flush()
+        if tracing():
+            tap_output(self.model, self.tokenizer, [row.ids for row in rows])
+        found = [
+            GeneratedText(row.text, tuple(self.tokenizer.tokens(row.ids)), row.score, row.is_complete) for row in rows
+        ]
+        return [found[start : start + n] for start in range(0, len(found), n)]
 
-    def _sample_segment(self, numbers: list[int], prompt: Tensor, count: int, segment: int) -> Iterator[SampledToken]:
-        """Up to `count` tokens of each sample after reading the prompts once."""
-        seed = self.config.seed + 1_000_003 * segment  # else each segment would draw the same random numbers
-        rows, config = len(numbers), replace(self.config, beam=1, n_best=1, seed=seed)
-        banned = [self.tokenizer.pad, self.tokenizer.sos, self.tokenizer.unk]
-        strategy = config.strategy(
-            self.tokenizer.eos, processors=(ban(*banned, *([] if self.has_ends else [self.tokenizer.eos])),)
-        )
-        limits = torch.full((rows,), count)
-        choices = decode(self.model, empty_source(rows), Tokens.full(prompt), strategy, limits, torch.tensor(numbers))
-        for choice in choices:
-            columns = (choice.sources, choice.tokens, choice.scores, choice.ended, ~choice.live)
-            yield from (SampledToken(*values) for values in zip(*(tensor.tolist() for tensor in columns), strict=True))
+    def _sample(self, rows: Sequence[TextBuilder], length: int) -> Iterator[tuple[TextBuilder, str]]:
+        """Sample all rows in parallel, token by token: a row, and its text that can be printed."""
+        if length < 1:
+            raise ConfigError(f"length = {length} and n = {len(rows)} must be at least 1")
+        segment, live = 0, list(rows)
+        while live:
+            extender = BatchExtender(live)
+            prompt, limits, numbers = self._read_rows(live, length, segment)
+            strategy = self._strategy(live, replace(self.config, beam=1, n_best=1), segment)
+            for _ in decode(self.model, self.source(len(live)), prompt, strategy, limits, numbers, extender):
+                yield from extender.new
+            live, segment = [row for row in live if not row.is_complete and len(row.ids) < length], segment + 1
 
-    def _decode_continuation(self, before: Sequence[int], ids: Sequence[int]) -> str:
-        detokenizer = IncrementalDetokenizer(self.tokenizer, before)
-        return "".join([*(detokenizer.add(id) for id in ids), detokenizer.flush()])
-
-
-@dataclass(frozen=True)
-class GeneratedSeries:
-    """Continuation of a series of numbers."""
-
-    values: tuple[tuple[float, ...], ...]
-
-    @property
-    def text(self) -> str:
-        return format_numbers(np.array(self.values))
-
-
-@dataclass(frozen=True)
-class NumberGenerator(Generator):
-    """Generation of numbers with a model, its scaler and the sampling settings."""
-
-    model: EncoderDecoder
-    scaler: StandardScaler
-    config: DecodeConfig
-    context: int | None = None
-    """positions that the model reads at once; when full, the last half is read again. None: unlimited"""
-
-    @property
-    def samples_are_lines(self) -> bool:
-        return False
-
-    def check_prompt(self, prompt: str) -> None:
-        self.prompt_values(prompt)
-
-    def encode_prompt(self, prompt: str) -> tuple[Tokens, list[str]]:
-        values = self.prompt_values(prompt)
-        words = [format_numbers(row[None]).rstrip("\n") for row in self.scaler.inverse_transform(values)]
-        return Tokens.full(torch.from_numpy(values)[None]), words
-
-    def display_prompt(self, prompt: str) -> str:
-        return f"{prompt.rstrip()}\n" if prompt.strip() else ""
-
-    def generate(self, prompt: str, length: int, n: int = 1) -> list[GeneratedSeries]:
-        """`n` continuations of a series; an empty prompt stands for the mean of the training data."""
-        positions = list(self.sample_positions(self.prompt_values(prompt), length, n))
-        return [GeneratedSeries(tuple(tuple(values[i].tolist()) for values in positions)) for i in range(n)]
-
-    def stream(self, prompt: str, length: int) -> Iterator[str]:
-        """One continuation, one line per position."""
-        for values in self.sample_positions(self.prompt_values(prompt), length, 1):
-            yield format_numbers(values)
-
-    def prompt_values(self, prompt: str) -> np.ndarray:
-        """A prompt as standardized numbers."""
-        if not prompt.strip():
-            return np.zeros((1, len(self.scaler.names)), np.float32)
-        table = parse_numeric_table(prompt.splitlines(), "the prompt")
-        if len(table.names) != len(self.scaler.names):
-            raise DataError(
-                f"the prompt has {len(table.names)} numbers per line, this model was trained on "
-                f"{len(self.scaler.names)}: {', '.join(self.scaler.names)}"
+    def _search(self, rows: Sequence[TextBuilder], length: int, n: int) -> None:
+        """Beam search: the n best of each prompt, and of each of these the best in every later segment."""
+        segment, live = 0, list(rows)
+        while live:
+            first, best = (live[::n], n) if not segment else (live, 1)
+            prompt, limits, numbers = self._read_rows(first, length, segment)
+            strategy = self._strategy(first, replace(self.config, n_best=best), segment)
+            found = search(
+                self.model, self.source(len(first)), prompt, strategy, limits, self.config.exact, numbers_B=numbers
             )
-        return self.scaler.transform(table.values)[-MAX_PROMPT:]
+            hypotheses = [hypothesis for several in found for hypothesis in _exactly(several, best)]
+            for row, hypothesis in zip(live, hypotheses, strict=True):
+                self._extend_row(row, hypothesis)
+            live, segment = [row for row in live if not row.is_complete and len(row.ids) < length], segment + 1
 
-    def sample_positions(self, before: np.ndarray, length: int, n: int) -> Iterator[np.ndarray]:
-        """The next position of all samples, (n, F), one after the other."""
-        if length < 1 or n < 1:
-            raise ConfigError(f"length = {length} and n = {n} must be at least 1")
-        step = self._next_position(n)
-        read_NTF = torch.from_numpy(before)[None].repeat(n, 1, 1)
-        kept = MAX_PROMPT if self.context is None else max(1, self.context // 2)
-        while length:
-            read_NTF = read_NTF[:, -kept:]
-            count = length if self.context is None else min(length, max(1, self.context - read_NTF.shape[1]))
-            prompt = Tokens.full(read_NTF)
-            for choice in decode(self.model, empty_source(n), prompt, Rollout(step), torch.full((n,), count)):
-                values_NF = choice.tokens.cpu()
-                read_NTF = torch.cat([read_NTF, values_NF[:, None]], 1)
-                yield self.scaler.inverse_transform(values_NF.numpy())
-            length -= count
+    def _extend_row(self, row: TextBuilder, hypothesis: Hypothesis) -> None:
+        for id in hypothesis.tokens:
+            if id != self.tokenizer.eos and not row.is_complete:
+                row.add(id)
+        row.score += hypothesis.score
+        row.is_complete = row.is_complete or hypothesis.complete
 
-    def _next_position(self, n: int) -> Callable[[Tensor], Tensor]:
-        """From a prediction to the next position: sampled with one random generator per sample, or the mode."""
-        space = Gaussian(len(self.scaler.names))
-        if not self.config.sample:
-            return space.mode
-        generators = [torch.Generator().manual_seed(self.config.seed * 1_000_003 + i) for i in range(n)]
+    def _read_rows(self, rows: Sequence[TextBuilder], length: int, segment: int) -> tuple[Tokens, Tensor, Tensor]:
+        """What is read before the next segment, how many tokens may follow in each row, and the numbers of the rows.
 
-        def next_position(out_NC: Tensor) -> Tensor:
-            rows = [space.sample(out_NC[i : i + 1], generator) for i, generator in enumerate(generators)]
-            sampled_NF, mean_NF = torch.cat(rows), space.mode(out_NC)
-            return mean_NF + self.config.temperature * (sampled_NF - mean_NF)
+        A model with a context reads the whole prompt, then again the last half of its context whenever it is full.
+        """
+        kept = 0 if self.context is None or not segment else max(1, self.context // 2)
+        ids = [row.history[-kept:] for row in rows]
+        left = [length - len(row.ids) for row in rows]
+        if self.context is not None:  # the last token of a segment is not read
+            left = [min(count, self.context + 1 - len(read)) for count, read in zip(left, ids, strict=True)]
+        return Tokens.pad(ids), torch.tensor(left), torch.tensor([row.number for row in rows])
 
-        return next_position
+    def _strategy(self, rows: Sequence[TextBuilder], config: DecodeConfig, segment: int) -> Strategy:
+        words, generated = self.tokenizer, min(len(row.ids) for row in rows)
+        config = replace(
+            config, seed=config.seed + SEGMENT_SEED * segment, min_length=max(0, config.min_length - generated)
+        )
+        banned = {words.pad, words.sos, words.unk, words.eos} - ({words.eos} if self.has_ends else set())
+        prompts = torch.tensor([row.number for row in rows]), [row.history for row in rows]
+        never = (ban(*sorted(id for id in banned if id >= 0)),)
+        return config.strategy(words.eos, processors=never, prompts=prompts)
 
 
-def format_numbers(values: np.ndarray | Sequence[Sequence[float]]) -> str:
-    """Numbers as text, one position per line."""
-    return "".join(",".join(f"{number:.6g}" for number in position) + "\n" for position in values)
+def check_prompt_length(found: int, limit: int, unit: str, what: str = "the prompt") -> None:
+    """Refuse a prompt that is longer than the context of the model."""
+    if found > limit:
+        raise DataError(
+            f"{what} has {found:,} {unit} and this model reads at most {limit:,} at once; shorten it, or request "
+            f"a sliding window (--sliding-window, in Python sliding_window=True), which reads its last {limit:,}"
+        )
+
+
+def _exactly(found: list[Hypothesis], n: int) -> list[Hypothesis]:
+    """Exactly n hypotheses: a small vocabulary may have fewer, then the last is repeated."""
+    return [*found, *[found[-1]] * n][:n]
 
 
 def _quote(characters: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,25 +11,20 @@ import torch
 
 from regard.config import plain
 from regard.data import Shards
-from regard.data.lines import text_list
 from regard.data.texts import Shakespeare
 from regard.decode import DecodeConfig
-from regard.device import module_device
 from regard.distributed import ProcessGroup
-from regard.errors import ConfigError, DataError
-from regard.look import TeacherForcedPass
-from regard.loss import chunked_loss
-from regard.metrics import perplexity
+from regard.errors import ConfigError
 from regard.models import ModelConfig
 from regard.models.base import EncoderDecoder
-from regard.objective import Batch, Objective, StatefulNextToken
-from regard.progress import Progress
+from regard.objective import Objective, StatefulNextToken
 from regard.spaces import Words
-from regard.tasks.base import EvalRequest, Evaluation, Model, Recipe, RecipeTemplate, read_counts, with_weights
+from regard.tasks.base import Recipe, RecipeTemplate, read_counts, with_weights
 from regard.tasks.generate import stats
-from regard.tasks.generate.config import GenerateConfig
-from regard.tasks.generate.loader import StreamLoader, empty_source, stream_windows
+from regard.tasks.generate.config import GenerateConfig, GenerateOptions
+from regard.tasks.generate.loader import StreamLoader
 from regard.tasks.generate.modality import Modality, NumberModality, TextModality
+from regard.tasks.generate.model import GenerationModel, has_hidden_state
 from regard.tasks.generate.predict import Generator
 from regard.tasks.generate.prepare import NumberPreparation, TextPreparation
 from regard.tasks.generate.sources import GenerateData, NumberFiles
@@ -126,16 +121,16 @@ class GenerateRecipe(Recipe):
     def training_parts(self, run: Path, group: ProcessGroup) -> tuple[Objective, StreamLoader, GenerateValidation]:
         modality, loader = self.modality(run), self.loader(run, group)
         objective = Objective(self.build(modality), StatefulNextToken(modality.space(self.train.label_smoothing)))
-        generator = self.generator(objective.model, modality, self.decode)
-        if self.task.prompt:
-            generator.check_prompt(self.task.prompt)  # else the error would come after the first epoch
+        options = GenerateOptions(self.decode)
+        if self.task.prompt:  # else the error would come after the first epoch
+            self.generator(objective.model, modality, options).check_prompt(self.task.prompt)
+        generator = self.generator(objective.model, modality, replace(options, sliding_window=True))
         counts = read_counts(run)["valid"]
         return objective, loader, GenerateValidation(objective, loader, modality, generator, self.task, counts)
 
-    def generator(self, model: Any, modality: Modality, config: DecodeConfig) -> Generator:
+    def generator(self, model: Any, modality: Modality, options: GenerateOptions) -> Generator:
         """Generates with a model; one without a hidden state reads contexts as long as the training windows."""
-        stateful = model.decoder.hidden_state(model.start(empty_source(1).to(module_device(model)))) is not None
-        return modality.generator(model, config, None if stateful else self.task.window)
+        return modality.generator(model, options, None if has_hidden_state(model) else self.task.window)
 
     def load_model(self, run: Path, saved: Checkpoint, refused: Sequence[str] = ()) -> GenerationModel:
         modality = self.modality(run)
@@ -195,116 +190,3 @@ class GenerateValidation:
         prompt = self.task.prompt or self.modality.default_prompt(self.loader.valid)
         samples = self.generator.generate(prompt, self.task.length, self.task.samples)
         return metrics, [{"prompt": prompt, "output": sample.text} for sample in samples]
-
-
-class GenerationModel(Model):
-    """A trained language model, or model of a series: `regard.load(run).generate("the", length=40, seed=1)`."""
-
-    module: EncoderDecoder
-    recipe: GenerateRecipe
-
-    def __init__(
-        self, module: EncoderDecoder, modality: Modality, recipe: GenerateRecipe, step: int, refused: Sequence[str] = ()
-    ) -> None:
-        super().__init__(module, recipe, step, refused)
-        self.modality = modality
-
-    def generate(
-        self,
-        prompt: str = "",
-        length: int | None = None,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int | None = None,
-    ) -> str:
-        """A continuation of at most `length` positions; settings that are not given are the recipe's."""
-        generator = self.generator(temperature, top_k, top_p, seed)
-        return generator.generate(text_list([prompt])[0], length or self.recipe.task.length)[0].text
-
-    def stream(
-        self,
-        prompt: str = "",
-        length: int | None = None,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int | None = None,
-    ) -> Iterator[str]:
-        """The same, piece by piece, as it is generated."""
-        generator = self.generator(temperature, top_k, top_p, seed)
-        return generator.stream(text_list([prompt])[0], length or self.recipe.task.length)
-
-    def generator(
-        self,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int | None = None,
-    ) -> Generator:
-        """The generator behind `generate`, for several samples and their scores; temperature 0 is greedy."""
-        if temperature is not None and not temperature >= 0:
-            raise ConfigError(f"temperature = {temperature} must be at least 0, which is greedy decoding")
-        given: dict[str, Any] = {"temperature": temperature or None, "top_k": top_k, "top_p": top_p, "seed": seed}
-        config = replace(self.recipe.decode, **{name: value for name, value in given.items() if value is not None})
-        if temperature == 0:
-            config = replace(config, sample=False)
-        self.modality.check_decode(config)
-        return self.recipe.generator(self.inference_module, self.modality, config)
-
-    def predict_text(self, text: str) -> str:
-        return self.generate(text)
-
-    def teacher_forced(self, text: str) -> TeacherForcedPass:
-        """A teacher-forced pass over a text; nothing is generated."""
-        tokens, words = self.generator().encode_prompt(text)
-        return TeacherForcedPass(empty_source(1), tokens, self.modality.space(), {"target": [words]})
-
-    def run_for_trace(self, text: str) -> str:
-        self.teacher_forced(text).run(self.inference_module)
-        return text
-
-    def untrained_module(self) -> EncoderDecoder:
-        return self.recipe.build(self.modality).eval()
-
-    def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
-        return self.modality.id_to_token()
-
-    @torch.no_grad()
-    def evaluate(self, request: EvalRequest, progress: Progress) -> Evaluation:
-        """Perplexity and bits per character of text, nats per position of numbers; in streams, as in validation."""
-        file = request.one_file()
-        data = self.recipe.data.scored_on(file) if file else self.recipe.data
-        split = request.choose_split(data.splits())
-        name = str(file or split)
-        sequence, counts = self.modality.read_split(data, split)
-        if len(sequence) < 2:
-            raise DataError(f"{name}: there are {len(sequence)} positions to score; at least 2 are needed")
-        notes = self.modality.unknown_token_notes(name, counts, sequence)
-        task, hidden_state, windows, order = StatefulNextToken(self.modality.space()), None, [], []
-        for number, batch in enumerate(stream_windows(sequence, self.recipe.task.window, self.recipe.rows)):
-            found, hidden_state = window_nll(self.module, task, batch, hidden_state)
-            windows += found
-            order += [(row, number) for row, length in enumerate(batch.target.lengths.tolist()) if length > 1]
-            progress("scoring", sum(count for _, count in windows), len(sequence) - 1)
-        nats, predictions = zip(*windows, strict=True)
-        scores = self.modality.eval_scores(perplexity(nats, predictions), counts)
-        detail = {"unknown": counts["unknown"]} if notes else {}
-        per_unit = [window for _, window in sorted(zip(order, windows, strict=True))]  # in the order of the text
-        return Evaluation(name, scores, summary_lines=notes, detail=detail, unit="windows", per_unit=per_unit)
-
-
-@torch.no_grad()
-def window_nll(
-    model: Any, task: StatefulNextToken, batch: Batch, hidden_state: Any
-) -> tuple[list[tuple[float, int]], Any]:
-    """Negative log-likelihood and predictions of each window of a batch that has any, and the next hidden state."""
-    batch = batch.to(module_device(model))
-    features, hidden_state = task.features(model, batch, hidden_state)
-    real_BT, targets_BT = task.targets(batch)["next"]
-    found = []
-    for features_TD, targets_T, real_T in zip(features["next"], targets_BT, real_BT, strict=True):
-        if count := int(real_T.sum()):
-            nats = chunked_loss(model.readout, task.space.nll, features_TD[real_T], targets_T[real_T])
-            found.append((float(nats), count))
-    return found, hidden_state

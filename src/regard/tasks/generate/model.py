@@ -1,0 +1,183 @@
+"""A trained language model: generation, scoring, and what the views need of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, overload
+
+import torch
+
+from regard import config
+from regard.data.lines import text_list
+from regard.decode import DecodeConfig
+from regard.device import module_device
+from regard.errors import ConfigError, DataError
+from regard.look import TeacherForcedPass
+from regard.loss import chunked_loss
+from regard.metrics import perplexity
+from regard.models.base import EncoderDecoder
+from regard.objective import Batch, StatefulNextToken
+from regard.progress import Progress
+from regard.tasks.base import EvalRequest, Evaluation, Model
+from regard.tasks.generate.config import GenerateOptions
+from regard.tasks.generate.loader import empty_source, stream_windows
+from regard.tasks.generate.modality import Modality
+from regard.tasks.generate.predict import Generator
+
+OTHER_NAMES = {
+    "max_new_tokens": "length",
+    "max_length": "length",
+    "min_new_tokens": "min_length",
+    "num_beams": "beam",
+    "no_repeat_ngram_size": "no_repeat_ngram",
+    "num_return_sequences": "n of generator().generate()",
+    "stop_strings": "stop",
+    "do_sample": "sample",
+}
+"""Names of other libraries -> the name here."""
+
+
+class GenerationModel(Model):
+    """A trained language model, or model of a series: `regard.load(run).generate("the", length=40, seed=1)`."""
+
+    module: EncoderDecoder
+    recipe: Any
+    """a GenerateRecipe"""
+
+    def __init__(
+        self, module: EncoderDecoder, modality: Modality, recipe: Any, step: int, refused: Sequence[str] = ()
+    ) -> None:
+        super().__init__(module, recipe, step, refused)
+        self.modality = modality
+
+    @overload
+    def generate(self, prompt: str = "", length: int | None = None, *args: Any, **settings: Any) -> str: ...
+
+    @overload
+    def generate(self, prompt: Sequence[str], length: int | None = None, *args: Any, **settings: Any) -> list[str]: ...
+
+    def generate(self, prompt: str | Sequence[str] = "", length: int | None = None, *args: Any, **settings: Any) -> Any:
+        """A continuation of at most `length` positions; of a list of prompts, a list of continuations.
+
+        `settings` are those of `generator`: temperature, top_k, top_p, seed, stop, any of [decode], ... What is not
+        given is the recipe's.
+        """
+        generator, length = self.generator(*args, **settings), length or self.recipe.task.length
+        if isinstance(prompt, str):
+            return generator.generate(text_list([prompt])[0], length)[0].text
+        return [found[0].text for found in generator.generate_batch(text_list(prompt), length)]
+
+    def stream(self, prompt: str = "", length: int | None = None, *args: Any, **settings: Any) -> Iterator[str]:
+        """The continuation of one prompt, piece by piece, as it is generated."""
+        return self.generator(*args, **settings).stream(text_list([prompt])[0], length or self.recipe.task.length)
+
+    def generator(
+        self,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+        stop: str | Sequence[str] = (),
+        sliding_window: bool = False,
+        **settings: Any,
+    ) -> Generator:
+        """The generator behind `generate`, for several samples and their scores; temperature 0 is greedy.
+
+        `settings` are others of [decode], such as min_p, repetition_penalty, no_repeat_ngram, or beam, which searches
+        instead of sampling.
+        """
+        given = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, **settings}
+        stops = (stop,) if isinstance(stop, str) else tuple(stop)
+        options = GenerateOptions(decode_config(self.recipe.decode, given), stops, sliding_window)
+        self.modality.check_decode(options.decode)
+        return self.recipe.generator(self.inference_module, self.modality, options)
+
+    def predict_text(self, text: str) -> str:
+        return self.generate(text)
+
+    def teacher_forced(self, text: str) -> TeacherForcedPass:
+        """A teacher-forced pass over a text; nothing is generated."""
+        tokens, words = self.generator().encode_prompt(text)
+        return TeacherForcedPass(empty_source(1), tokens, self.modality.space(), {"target": [words]})
+
+    def run_for_trace(self, text: str) -> str:
+        self.teacher_forced(text).run(self.inference_module)
+        return text
+
+    def untrained_module(self) -> EncoderDecoder:
+        return self.recipe.build(self.modality).eval()
+
+    def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
+        return self.modality.id_to_token()
+
+    @torch.no_grad()
+    def evaluate(self, request: EvalRequest, progress: Progress) -> Evaluation:
+        """Perplexity and bits per character of text, nats per position of numbers; in streams, as in validation."""
+        file = request.one_file()
+        data = self.recipe.data.scored_on(file) if file else self.recipe.data
+        split = request.choose_split(data.splits())
+        name = str(file or split)
+        sequence, counts = self.modality.read_split(data, split)
+        if len(sequence) < 2:
+            raise DataError(f"{name}: there are {len(sequence)} positions to score; at least 2 are needed")
+        notes = self.modality.unknown_token_notes(name, counts, sequence)
+        task, hidden_state, windows, order = StatefulNextToken(self.modality.space()), None, [], []
+        for number, batch in enumerate(stream_windows(sequence, self.recipe.task.window, self.recipe.rows)):
+            found, hidden_state = window_nll(self.module, task, batch, hidden_state)
+            windows += found
+            order += [(row, number) for row, length in enumerate(batch.target.lengths.tolist()) if length > 1]
+            progress("scoring", sum(count for _, count in windows), len(sequence) - 1)
+        nats, predictions = zip(*windows, strict=True)
+        scores = self.modality.eval_scores(perplexity(nats, predictions), counts)
+        detail = {"unknown": counts["unknown"]} if notes else {}
+        per_unit = [window for _, window in sorted(zip(order, windows, strict=True))]  # in the order of the text
+        return Evaluation(name, scores, summary_lines=notes, detail=detail, unit="windows", per_unit=per_unit)
+
+
+@torch.no_grad()
+def window_nll(
+    model: Any, task: StatefulNextToken, batch: Batch, hidden_state: Any
+) -> tuple[list[tuple[float, int]], Any]:
+    """Negative log-likelihood and predictions of each window of a batch that has any, and the next hidden state."""
+    batch = batch.to(module_device(model))
+    features, hidden_state = task.features(model, batch, hidden_state)
+    real_BT, targets_BT = task.targets(batch)["next"]
+    found = []
+    for features_TD, targets_T, real_T in zip(features["next"], targets_BT, real_BT, strict=True):
+        if count := int(real_T.sum()):
+            nats = chunked_loss(model.readout, task.space.nll, features_TD[real_T], targets_T[real_T])
+            found.append((float(nats), count))
+    return found, hidden_state
+
+
+def has_hidden_state(model: Any) -> bool:
+    """Whether a model carries a hidden state from window to window, and so reads texts of any length."""
+    return model.decoder.hidden_state(model.start(empty_source(1).to(module_device(model)))) is not None
+
+
+def decode_config(recipe: DecodeConfig, given: Mapping[str, Any]) -> DecodeConfig:
+    """The decoding settings of a recipe with those that are given (not None); a beam searches, temperature 0 is greedy.
+
+    >>> decode_config(DecodeConfig(sample=True, beam=1), {"beam": 3}).sample
+    False
+    >>> decode_config(DecodeConfig(), {"num_beams": 3})
+    Traceback (most recent call last):
+    regard.errors.ConfigError: there is no setting "num_beams" of generate; it is called beam here
+    """
+    for name in given:
+        if name in OTHER_NAMES:
+            raise ConfigError(f'there is no setting "{name}" of generate; it is called {OTHER_NAMES[name]} here')
+    chosen = {name: value for name, value in given.items() if value is not None}
+    temperature = chosen.get("temperature")
+    if isinstance(temperature, int | float) and not temperature >= 0:
+        raise ConfigError(f"temperature = {temperature} must be at least 0, which is greedy decoding")
+    if temperature == 0:
+        chosen = {name: value for name, value in chosen.items() if name != "temperature"} | {"sample": False}
+    elif chosen.get("beam", 1) != 1:
+        chosen = {"sample": False} | chosen
+    elif "temperature" in chosen or "top_k" in chosen or "top_p" in chosen or "min_p" in chosen:
+        chosen = {"sample": True} | chosen
+    own = {field.name: getattr(recipe, field.name) for field in fields(DecodeConfig)}
+    checked = config.parse(DecodeConfig, own | chosen, "decode")
+    return replace(recipe, **{name: getattr(checked, name) for name in chosen})  # which may be a subclass

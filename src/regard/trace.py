@@ -125,6 +125,22 @@ def _push_context(facts: Mapping[str, Any]) -> Iterator[None]:
 
 
 @contextmanager
+def without_recording() -> Iterator[None]:
+    """Record nothing inside the block, such as a computation on values that were recorded already.
+
+    >>> with record(layer := nn.Identity()) as trace, without_recording():
+    ...     _ = tap(layer, "logits", torch.ones(1, 2), "batch vocabulary")
+    >>> trace.records
+    []
+    """
+    before, _here.trace = _here.trace, None
+    try:
+        yield
+    finally:
+        _here.trace = before
+
+
+@contextmanager
 def record(
     model: nn.Module, replace: Mapping[str, Callable[[Tensor], Tensor]] | None = None, gradients: bool = False
 ) -> Iterator[Trace]:

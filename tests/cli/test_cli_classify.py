@@ -299,7 +299,7 @@ def test_look_shows_the_saliency_of_a_label(run_cli: RunCli, critic: Path, train
     page = (tmp_path / "s.html").read_text(encoding="utf-8")
     assert json.loads(page.split('id="trace-header">')[1].split("</script>")[0])["saliency"] == found
     for arguments, message in (
-        (("--layer", 0), "--layer does not apply to saliency, which is of the input"),
+        (("--layer", 0), "--layer does not apply to --view saliency; leave it out"),
         (("--head", 0), "--head belongs to --view attention, and the view is saliency"),
         (("-o", "a.safetensors"), "-o a.safetensors: expected a name that ends in .svg, .png, .json, .html"),
     ):

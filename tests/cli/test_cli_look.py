@@ -75,6 +75,16 @@ def test_a_translators_states_are_those_over_the_text_it_was_given(trained, run_
     assert answer["side"] == "target" and answer["tokens"][0] == "<SOS>"
 
 
+def test_lens_and_candidates_agree_on_the_prediction(writer, run_cli):
+    lens, found = (
+        json.loads(run_cli("look", writer, "The sea", "--view", view, "--json").out) for view in ("lens", "candidates")
+    )
+    assert lens["layers"][-1] == "layer 0" and lens["tokens"] == found["contexts"]
+    assert [line[:10] for line in lens["candidates"][-1]] == found["candidates"]
+    assert np.allclose([line[:10] for line in lens["probabilities"][-1]], found["probabilities"], atol=1e-6)
+    assert found["actual"] == [*found["contexts"][1:], ""] and found["ranks"][-1] == 0
+
+
 def test_gradients_are_a_matrix_over_the_words(writer, run_cli):
     data = json.loads(run_cli("look", writer, "The sea", "--view", "gradients", "--json").out)
     assert data["rows"] == list("he sea") and data["columns"] == list("The se")
@@ -197,6 +207,8 @@ def test_a_whole_trace_can_be_saved(writer, run_cli, tmp_path):
         (["--unit", "3"], 2, "--unit belongs to --view states, and the view is attention"),
         (["--view", "states", "--head", "1"], 2, "--head belongs to --view attention, and the view is states"),
         (["--against", "runs/a"], 2, "--against belongs to --view gradients, and the view is attention"),
+        (["--view", "candidates", "--layer", "0"], 2, "--layer does not apply to --view candidates; leave it out"),
+        (["--view", "lens", "--name", "cell"], 2, "--name does not apply to --view lens; leave it out"),
         (["--view", "states", "--unit", "x"], 2, "--unit x: expected a number such as 17, or a range such as 0-15"),
         (["--view", "states", "--unit", "9-3"], 2, "--unit 9-3: the range ends before it starts; try 3-9"),
         (["--view", "states", "--unit", "24"], 2, "unit: decoder.stack.layers.0.hidden has the units 0 to 23, got 24"),
@@ -218,7 +230,7 @@ def test_a_whole_trace_can_be_saved(writer, run_cli, tmp_path):
         (
             [],
             3,
-            "no attention was recorded, only 6 other names; a model without attention, such as a recurrent one, "
+            "no attention was recorded, only 8 other names; a model without attention, such as a recurrent one, "
             "has states: states(), or --view states",
         ),
     ],

@@ -25,7 +25,9 @@ VIEW_FORMATS = (".svg", ".png", ".json")
 """file formats of a view"""
 TRACE_FORMATS = (*VIEW_FORMATS, ".html", ".safetensors")
 """file formats of a whole forward pass"""
-VIEWS = ("attention", "states", "gradients", "saliency")
+VIEWS = ("attention", "states", "lens", "candidates", "gradients", "saliency")
+RECORDED = ("attention", "states", "lens", "candidates")
+"""views of recorded values"""
 TEXT_WIDTH = 200
 """columns of the screen for the text above its view"""
 INITIAL = "initial"
@@ -56,9 +58,12 @@ class ViewOptions:
         for flag, view, given in flags:
             if given and self.view != view:
                 raise ConfigError(f"{flag} belongs to --view {view}, and the view is {self.view}")
-        for flag, value in (("--layer", self.layer), ("--name", self.name)):
-            if value is not None and self.view == "saliency":
-                raise ConfigError(f"{flag} does not apply to saliency, which is of the input")
+        for flag, value, without in (
+            ("--layer", self.layer, ("saliency", "candidates")),
+            ("--name", self.name, ("saliency", "candidates", "lens")),
+        ):
+            if value is not None and self.view in without:
+                raise ConfigError(f"{flag} does not apply to --view {self.view}; leave it out")
         curves = self.view == "gradients" and bool(self.against)
         page = (*VIEW_FORMATS, ".html")
         formats = VIEW_FORMATS if curves else page if self.view in ("gradients", "saliency") else TRACE_FORMATS
@@ -79,7 +84,7 @@ class ViewOptions:
         return list(range(ends[0], ends[1] + 1))
 
 
-@click.command(short_help="Show attention, states or gradients of a model.")
+@click.command(short_help="Show attention, states, predictions or gradients of a model.")
 @click.argument("run", type=PATH)
 @click.argument("text")
 @click.option("--view", type=click.Choice(VIEWS), default=VIEWS[0], show_default=True, help="What to show.")
@@ -91,11 +96,13 @@ class ViewOptions:
 @click.option("-o", "--output", type=PATH, help=OUTPUT_HELP)
 @json_option
 def look(run: Path, text: str, as_json: bool, **what: Any) -> None:
-    """Show attention weights, hidden states or gradients of a model on a text.
+    """Show attention weights, hidden states, predictions or gradients of a model on a text.
 
     \b
     attention   attention weights: one row per output token, one column per input token
     states      activations of each unit at each token: hidden state, cell, gates, or the residual stream
+    lens        logit lens: the most probable token if each layer were the last one
+    candidates  the most probable tokens at each position, and the rank of the actual one
     gradients   gradient of each token's loss with respect to the state at each token; with --against how it
                 decays with distance, one curve per model
     saliency    attribution of the label, the tags or the forecast to the input: gradient x input
@@ -114,7 +121,7 @@ def look(run: Path, text: str, as_json: bool, **what: Any) -> None:
         raise DataError("the text is empty; there is nothing to look at")
     model = load_model(run)
     whole_pass = options.output is not None and options.output.suffix not in VIEW_FORMATS
-    if options.view in ("attention", "states") or whole_pass:
+    if options.view in RECORDED or whole_pass:
         show_pass(run, model, text, options, as_json)
     else:
         found = model.saliency(text) if options.view == "saliency" else _gradients(run, model, text, options)
@@ -146,6 +153,10 @@ def show_pass(run: Path, model: Model, text: str, options: ViewOptions, as_json:
 def _recorded_view(trace: Recording, options: ViewOptions) -> View:
     if options.view == "attention":
         return trace.attention(options.name, options.layer, options.head)
+    if options.view == "lens":
+        return trace.lens(options.layer)
+    if options.view == "candidates":
+        return trace.candidates()
     units = options.units()
     states = trace.states(options.name, options.layer, units)
     return states.highlight() if units is not None and len(units) == 1 else states

@@ -1,9 +1,11 @@
 """Views of recorded model internals: a trace as plain data, in the terminal, as SVG, as an HTML page or a file."""
 
 from regard.look.attention import AttentionGrid, AttentionView
+from regard.look.candidates import CandidatesView
 from regard.look.decay import DecayView, GradientDecay
 from regard.look.gradients import GradientsView, gradients_through_time
 from regard.look.highlighted_text import HighlightedText
+from regard.look.lens import LensHead, LensView
 from regard.look.recording import RecordInfo, Recording
 from regard.look.saliency import Saliency
 from regard.look.states import StatesView
@@ -12,7 +14,7 @@ from regard.look.teacher_forcing import TeacherForcedPass
 from regard.look.tokens import token_label
 
 __all__ = [
-    "AttentionGrid", "AttentionView", "DecayView", "GradientDecay", "GradientsView", "HighlightedText", "RecordInfo",
-    "Recording", "Saliency", "StatesView", "TeacherForcedPass", "forget_sweep", "gradients_through_time",
-    "spectral_sweep", "token_label",
+    "AttentionGrid", "AttentionView", "CandidatesView", "DecayView", "GradientDecay", "GradientsView",
+    "HighlightedText", "LensHead", "LensView", "RecordInfo", "Recording", "Saliency", "StatesView",
+    "TeacherForcedPass", "forget_sweep", "gradients_through_time", "spectral_sweep", "token_label",
 ]  # fmt: skip

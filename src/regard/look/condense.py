@@ -37,8 +37,10 @@ def condense(records: Sequence[Record], id_to_token: IdToToken) -> list[Record]:
     """The steps that led to the answer for the first sentence, joined."""
     if records and all(record.context.get("condensed") for record in records):
         return list(records)  # loaded from a file
-    tokens = sequences(records, id_to_token)
-    return [_condense_name(name, records, tokens) for name in dict.fromkeys(record.name for record in records)]
+    done = [record for record in records if record.context.get("condensed")]  # such as the logit lens of a saved trace
+    raw = [record for record in records if not record.context.get("condensed")]
+    tokens = sequences(raw, id_to_token)
+    return [*(_condense_name(name, raw, tokens) for name in dict.fromkeys(record.name for record in raw)), *done]
 
 
 def _condense_name(name: str, records: Sequence[Record], tokens: Sequences) -> Record:

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from regard.errors import ConfigError, ModelError
-from regard.look import condense, decoding_path, html, states, trace_file, trace_header
+from regard.look import candidates, condense, decoding_path, html, lens, states, trace_file, trace_header
 from regard.look.attention import AttentionGrid, AttentionView
+from regard.look.candidates import CandidatesView
+from regard.look.lens import LensHead, LensView
 from regard.look.states import StatesView
 from regard.look.terminal import ColorDepth
 from regard.look.tokens import make_visible
@@ -49,6 +51,8 @@ class Recording:
     trace: Trace
     id_to_token: Mapping[str, Callable[[int], str]] = field(default_factory=dict)
     """per side ("source", "target"): id -> token, for axes whose labels are ids"""
+    lens_head: LensHead | None = None
+    """the model's last norm and output projection, for the logit lens"""
 
     @property
     def records(self) -> list[Record]:
@@ -119,9 +123,23 @@ class Recording:
         """
         return states.states_view(self.records, self.id_to_token, (name, layer), units, (row, hypothesis))
 
+    def lens(self, layer: int | None = None) -> LensView:
+        """Logit lens of the first sentence: the most probable tokens after each layer, or after one, at each position.
+
+        The output of the layer goes through the model's last norm and its output projection (nostalgebraist 2020).
+        """
+        return lens.lens_view(self.condense().records, self.id_to_token, layer)
+
+    def candidates(self) -> CandidatesView:
+        """The most probable tokens at each position of the first sentence, and the rank of the actual ones."""
+        return candidates.candidates_view(condense.condense(self.records, self.id_to_token), self.id_to_token)
+
     def condense(self) -> Recording:
-        """The path of the first sentence's answer only, with one record per name."""
-        return Recording(Trace(records=condense.condense(self.records, self.id_to_token)), self.id_to_token)
+        """The path of the first sentence's answer only, with one record per name, and its logit lens."""
+        records = condense.condense(self.records, self.id_to_token)
+        if not any(record.name == lens.IDS for record in records):
+            records = [*records, *lens.lens_records(records, self.lens_head)]
+        return Recording(Trace(records=records), self.id_to_token, self.lens_head)
 
     def header(self, whole: Recording | None = None) -> dict[str, Any]:
         """Everything small of a condensed recording as JSON; `whole` also has the hypotheses that were pruned."""
@@ -151,7 +169,10 @@ class Recording:
 
     def save(self, path: Path | str) -> None:
         """Write everything to one .safetensors file that is readable without the model."""
-        trace_file.write(Path(path), self.records, self.id_to_token)
+        records = self.records
+        if self.lens_head is not None and not any(record.name == lens.IDS for record in records):
+            records = [*records, *(r for r in self.condense().records if r.name in (lens.IDS, lens.PROBABILITIES))]
+        trace_file.write(Path(path), records, self.id_to_token)
 
     @classmethod
     def load(cls, path: Path | str) -> Recording:

@@ -12,7 +12,7 @@ from regard.device import module_device
 from regard.look.gradients import GradientsView, gradients_through_time
 from regard.sequence import Padded, Tokens
 from regard.spaces import Space
-from regard.trace import trace_context
+from regard.trace import tap, trace_context
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,11 @@ class TeacherForcedPass:
     def run(self, model: Any) -> None:
         """One forward pass over the whole text, to be recorded."""
         with trace_context(**{side: [list(row) for row in rows] for side, rows in self.tokens.items()}):
-            device = module_device(model)
-            model(self.source.to(device), self.target.to(device))
+            target = self.target.to(module_device(model))
+            features_1TD = model(self.source.to(target.device), target)
+            if not target.data.is_floating_point():
+                tap(model, "ids", target.data, "batch position:target")
+                tap(model, "logits", model.readout(features_1TD), "batch position:target vocabulary")
 
     def gradients(self, model: Any, name: str | None = None, layer: int | None = None) -> GradientsView:
         """|dL_t/dh_s| in this text; see gradients_through_time."""

@@ -96,11 +96,12 @@ def pad_cells(text: str, cells: int, side: Literal["left", "right"]) -> str:
 def _cell(scale: ColorScale, number: float, intensity: float, width: int, color: ColorDepth) -> str:
     text = scale.format(number) if width >= NUMBER_WIDTH else scale.format_short(number)
     if color == "none":
-        return f"{text:{_shade(intensity)}>{width}}"
+        return f"{text:{shade(intensity)}>{width}}"
     return paint(f"{text:>{width}} ", intensity, color, scale.colormap)
 
 
-def _shade(intensity: float) -> str:
+def shade(intensity: float) -> str:
+    """A character that is as dark as a number is large: for terminals without colors."""
     return SHADES[0] if math.isnan(intensity) else SHADES[round(abs(intensity) * (len(SHADES) - 1))]
 
 

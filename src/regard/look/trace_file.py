@@ -21,6 +21,7 @@ from torch import Tensor
 
 from regard.errors import InputError, ModelError
 from regard.files import write_bytes_atomically
+from regard.look import candidates, lens
 from regard.look.decoding_path import ANSWER, IdToToken, axis_side
 from regard.trace import Record
 
@@ -88,6 +89,11 @@ def _unpack(fact: Any, tensors: Mapping[str, Tensor]) -> Any:
     return {name: _unpack(item, tensors) for name, item in fact["mapping"].items()}
 
 
+def _names(fact: Any) -> Any:
+    """Names along an axis, such as those of gates, are a tuple, which JSON lacks; tokens are lists of rows."""
+    return tuple(fact) if isinstance(fact, list) and fact and all(isinstance(item, str) for item in fact) else fact
+
+
 def _tokens(records: Sequence[Record], id_to_token: IdToToken) -> dict[str, dict[str, str]]:
     """Tokens of the ids among the labels, so that no tokenizer is needed."""
     found: dict[str, set[int]] = {}
@@ -98,7 +104,16 @@ def _tokens(records: Sequence[Record], id_to_token: IdToToken) -> dict[str, dict
                 found.setdefault(side, set()).update(_ids(label))
         if record.name == ANSWER and "target" in id_to_token:
             found.setdefault("target", set()).update(_ids(record.data))
+        side = record.context.get("vocabulary", "target")
+        if side in id_to_token and record.name in (lens.IDS, candidates.LOGITS):
+            shown = record.data if record.name == lens.IDS else _candidate_ids(record)
+            found.setdefault(side, set()).update(_ids(shown))
     return {side: {str(i): id_to_token[side](i) for i in sorted(ids)} for side, ids in found.items()}
+
+
+def _candidate_ids(record: Record) -> Tensor:
+    """Ids that a view of recorded logits shows; those over labels are no ids of tokens."""
+    return candidates.top_ids(record.data) if record.axes[-1] == "vocabulary" else torch.zeros(0, dtype=torch.long)
 
 
 def _ids(label: Any) -> Iterator[int]:
@@ -134,12 +149,14 @@ def _parse(
 ) -> tuple[list[Record], dict[str, dict[int, str]]]:
     if header["format"] != FORMAT:
         raise ModelError(f"{path}: expected the format {FORMAT}, found {header['format']!r}; save the trace again")
+    sides = {side for entry in header["records"] for side in entry["sides"].values()}
     contexts = [{name: _unpack(fact, tensors) for name, fact in facts.items()} for facts in header["contexts"]]
+    contexts = [{name: _names(f) if name in sides else f for name, f in facts.items()} for facts in contexts]
     records = []
     for entry in header["records"]:
         context = contexts[entry["context"]]
         labels = {axis: context[side] for axis, side in entry["sides"].items()}
-        labels |= {axis: _unpack(label, tensors) for axis, label in entry["labels"].items()}
+        labels |= {axis: _names(_unpack(label, tensors)) for axis, label in entry["labels"].items()}
         records.append(Record(entry["name"], tuple(entry["axes"]), tensors[entry["tensor"]], labels, context))
     tokens = {side: {int(i): token for i, token in table.items()} for side, table in header["tokens"].items()}
     return records, tokens

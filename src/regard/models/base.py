@@ -93,6 +93,13 @@ class Decoder(nn.Module, ABC):
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
         """Features (N, T, D) and the next state. Consumes `state`."""
 
+    def lens_features(self, x_PD: Tensor) -> Tensor | None:
+        """Features, as if `x_PD` were outputs of the last layer: the logit lens projects the outputs of every layer.
+
+        None if there are no such layers: the features have another source than the layers below them.
+        """
+        return None
+
     def hidden_state(self, state: State) -> State | None:
         """Hidden state carried to the next window of truncated BPTT: a detached copy of the state.
 

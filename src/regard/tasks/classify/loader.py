@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import torch
 
 from regard.data import Batches, Shards
 from regard.data.loaders import BucketLoader
+from regard.data.splitmix import row_seeds
 from regard.distributed import ProcessGroup
 from regard.objective import Batch
 from regard.tasks.classify.inputs import COLUMN, InputEncoder
@@ -46,8 +46,7 @@ class ExampleLoader(BucketLoader[Batch]):
 
     def seeds(self, rows: np.ndarray, epoch: int) -> np.ndarray:
         """One seed per row in an epoch."""
-        names = (f"{self.seed} {epoch} {row}".encode() for row in rows.tolist())
-        return np.array([int.from_bytes(blake2b(name, digest_size=8).digest()) for name in names], np.uint64)
+        return row_seeds(rows, self.seed, epoch)
 
     def valid_texts(self, rows: np.ndarray) -> tuple[list[str], list[int]]:
         """Untruncated inputs of validation rows, and their class indices."""

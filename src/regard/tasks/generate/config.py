@@ -18,6 +18,9 @@ class GenerateConfig:
     window: int = 64
     """tokens per update of truncated backpropagation through time. A batch is train.batch_tokens / window streams; each
     continues where its previous window ended, from the model's hidden state if it has one"""
+    order: Literal["stream", "shuffled"] = "stream"
+    """order of the training windows: streams that run through the text, or all windows shuffled, each read from a fresh
+    state: better for models without a hidden state (gpt, llama)"""
     prompt: str = ""
     """prompt of the samples at validation; empty: the beginning of the validation text"""
     samples: int = 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
@@ -68,6 +69,30 @@ class StreamLoader(IndexLoader[Batch]):
     def valid_batches(self) -> Iterator[Batch]:
         """The validation data once: every position but the first is predicted once."""
         return stream_windows(self.valid, self.window, self.rows, self.group)
+
+
+@dataclass(frozen=True)
+class ShuffledWindowLoader(StreamLoader):
+    """Windows of a long sequence in random order: every epoch has all of them once, cut at another offset.
+
+    >>> loader = ShuffledWindowLoader(np.arange(31, dtype=np.uint16), np.arange(5, dtype=np.uint16), window=3, rows=2)
+    >>> first = [loader.batch(0, number).target.data[:, 0].tolist() for number in range(loader.epoch_size(0))]
+    >>> first, loader.batch(0, 1).resets_state
+    ([[24, 12], [21, 0], [3, 6], [15, 27], [18, 9]], True)
+    """
+
+    def batch(self, epoch: int, number: int) -> Batch:
+        """A batch of windows of this process: a pure function of seed, epoch and number."""
+        count = (len(self.train) - 1 - self.offset(epoch)) // self.window
+        chosen = shuffle(self.seed, epoch, count)[number * self.rows : (number + 1) * self.rows]
+        mine = self.offset(epoch) + chosen[self.group.rank :: self.group.size] * self.window
+        return window_batch(self.train, mine, np.full(len(mine), self.window + 1), True)
+
+
+@lru_cache(maxsize=2)
+def shuffle(seed: int, epoch: int, count: int) -> np.ndarray:
+    """The numbers below `count` in the random order of an epoch."""
+    return np.random.default_rng([seed, epoch]).permutation(count)
 
 
 def stream_windows(

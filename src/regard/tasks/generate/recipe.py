@@ -22,7 +22,7 @@ from regard.spaces import Words
 from regard.tasks.base import Recipe, RecipeTemplate, read_counts, with_weights
 from regard.tasks.generate import stats
 from regard.tasks.generate.config import GenerateConfig, GenerateOptions
-from regard.tasks.generate.loader import StreamLoader
+from regard.tasks.generate.loader import ShuffledWindowLoader, StreamLoader
 from regard.tasks.generate.modality import Modality, NumberModality, TextModality
 from regard.tasks.generate.model import GenerationModel, has_hidden_state
 from regard.tasks.generate.predict import Generator
@@ -111,7 +111,8 @@ class GenerateRecipe(Recipe):
         """The loader of the prepared data."""
         modality, window = self.modality(run), self.task.window
         train, valid = (modality.sequence(Shards.open(run / "data" / split)) for split in ("train", "valid"))
-        return StreamLoader(train, valid, window, self.rows, self.seed, group)
+        loader = ShuffledWindowLoader if self.task.order == "shuffled" else StreamLoader
+        return loader(train, valid, window, self.rows, self.seed, group)
 
     @property
     def rows(self) -> int:

@@ -152,6 +152,9 @@ class Llama(Decoder):
     def start(self, memory: Memory, max_tokens: int) -> State:
         return State(memory.states, KVCache.empty(memory, len(self.layers), self.kv_heads, max_tokens, self.head_size))
 
+    def lens_features(self, x_PD: Tensor) -> Tensor:
+        return self.norm(x_PD)
+
     def hidden_state(self, state: State) -> None:
         """None: a KV cache grows with the text."""
         return

@@ -27,6 +27,7 @@ MANY_PARAMETERS = {
     "nn/rnnsearch_loop.py:_RNNsearchLoop.forward": "torch.autograd.Function takes tensors one by one",
 }
 MANY_FLAGS = {
+    "regard look": "one flag per kind of value that is looked at, and what is read or generated",
     "regard generate": "the sampling options that users know from other tools; rarer ones are settings of [decode]",
 }
 

@@ -85,6 +85,14 @@ def test_lens_and_candidates_agree_on_the_prediction(writer, run_cli):
     assert found["actual"] == [*found["contexts"][1:], ""] and found["ranks"][-1] == 0
 
 
+def test_a_generation_is_recorded_token_by_token(writer, trained, run_cli):
+    found = json.loads(run_cli("look", writer, "The sea", "--view", "candidates", "--generate", "6", "--json").out)
+    assert found["kind"] == "step" and len(found["contexts"]) == len(found["actual"]) == 6
+    assert found["contexts"][1:] == found["actual"][:-1]  # each token is read before the next one is predicted
+    refused = run_cli("look", trained, "je suis", "--generate", "6")
+    assert refused.code == 2 and "--generate is for language models, and this model was trained to" in refused.err
+
+
 def test_gradients_are_a_matrix_over_the_words(writer, run_cli):
     data = json.loads(run_cli("look", writer, "The sea", "--view", "gradients", "--json").out)
     assert data["rows"] == list("he sea") and data["columns"] == list("The se")

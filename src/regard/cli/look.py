@@ -46,6 +46,7 @@ class ViewOptions:
     name: str | None = None
     unit: str | None = None
     against: tuple[str, ...] = ()
+    generate: int | None = None
     output: Path | None = None
 
     def check(self) -> None:
@@ -55,6 +56,8 @@ class ViewOptions:
             ("--unit", "states", self.unit is not None),
             ("--against", "gradients", bool(self.against)),
         )
+        if self.generate is not None and self.view not in RECORDED:
+            raise ConfigError(f"--generate does not apply to --view {self.view}; leave it out")
         for flag, view, given in flags:
             if given and self.view != view:
                 raise ConfigError(f"{flag} belongs to --view {view}, and the view is {self.view}")
@@ -93,6 +96,9 @@ class ViewOptions:
 @click.option("--name", help='Which values: a pattern such as "encoder.*", or cell, forget ...')
 @click.option("--unit", help="States: the text colored by unit 17, or units 0-15.  [default: those that change most]")
 @click.option("--against", multiple=True, metavar="RUN", help=AGAINST_HELP)
+@click.option(
+    "--generate", type=int, metavar="N", help="A language model: continue the text by N tokens, and record that."
+)
 @click.option("-o", "--output", type=PATH, help=OUTPUT_HELP)
 @json_option
 def look(run: Path, text: str, as_json: bool, **what: Any) -> None:
@@ -134,7 +140,7 @@ def show_pass(run: Path, model: Model, text: str, options: ViewOptions, as_json:
     from regard.look.tokens import truncate
 
     with model.record() as trace:
-        answer = model.run_for_trace(text)
+        answer = model.run_for_trace(text) if options.generate is None else _generate(model, text, options.generate)
     if answer != text:
         Console.of_verb().print(f"{printable(truncate(text, TEXT_WIDTH))} -> {answer}")
     output = options.output
@@ -148,6 +154,19 @@ def show_pass(run: Path, model: Model, text: str, options: ViewOptions, as_json:
         about = {"text": text, "answer": answer, "model": {"id": "", "name": str(run)}}
         page = trace.html(about | _compute_views(model, text, options), f"tab={options.view}")
         _write(output, page.encode())
+
+
+def _generate(model: Model, text: str, length: int) -> str:
+    """Generate a continuation, token by token, as far as the model's context allows."""
+    from regard.tasks.generate.model import GenerationModel
+
+    if not isinstance(model, GenerationModel):
+        raise ConfigError(f"--generate is for language models, and this model was trained to {model.recipe.kind()}")
+    answer, recorded = model.generate_for_trace(text, length)
+    if recorded < length:
+        note = f"{recorded} of {length} tokens were generated: then the model's context is full"
+        Console.of_verb().print(f"note: {note}; to go on, give the text with its continuation, without its beginning")
+    return answer
 
 
 def _recorded_view(trace: Recording, options: ViewOptions) -> View:

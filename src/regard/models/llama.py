@@ -152,9 +152,6 @@ class Llama(Decoder):
     def start(self, memory: Memory, max_tokens: int) -> State:
         return State(memory.states, KVCache.empty(memory, len(self.layers), self.kv_heads, max_tokens, self.head_size))
 
-    def lens_features(self, x_PD: Tensor) -> Tensor:
-        return self.norm(x_PD)
-
     def hidden_state(self, state: State) -> None:
         """None: a KV cache grows with the text."""
         return
@@ -171,3 +168,6 @@ class Llama(Decoder):
             caches.append(own)
         features_NTD = tap(self, "features", self.norm(x_NTD), AXES)
         return features_NTD, replace(state, hypothesis=cache.advance(tokens, caches))
+
+    def lens_features(self, x_PD: Tensor) -> Tensor:
+        return self.norm(x_PD)

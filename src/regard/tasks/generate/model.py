@@ -105,6 +105,18 @@ class GenerationModel(Model):
         self.teacher_forced(text).run(self.inference_module)
         return text
 
+    def generate_for_trace(self, text: str, length: int) -> tuple[str, int]:
+        """Continue a text by at most `length` tokens, to be recorded; returns the continuation and the tokens recorded.
+
+        It ends when the context is full: a later token would be predicted from a text that is read again in part.
+        """
+        if length < 1:
+            raise ConfigError(f"the number of tokens to generate must be at least 1, got {length}")
+        generator, limit = self.generator(), self.recipe.model.position_limit
+        read = generator.encode_prompt(text)[0].data.shape[1]
+        room = length if limit is None else min(length, min(limit, self.recipe.task.window) + 1 - read)
+        return generator.generate(text, max(room, 1))[0].text, max(room, 1)
+
     def untrained_module(self) -> EncoderDecoder:
         return self.recipe.build(self.modality).eval()
 

@@ -1,9 +1,11 @@
 """Numbers of the lessons on language models, against computations of their own."""
 
+import cmath
 import math
 
 import numpy as np
 import pytest
+import torch
 
 
 def array(lesson, name):
@@ -80,3 +82,68 @@ def test_multiplications_with_and_without_a_cache(compute_lesson):
     assert lesson.value("gpt2_held").data == 2 * 12 * 768
     assert lesson.value("gpt2_bytes").data == 20 * 4 * 18_432
     assert lesson.value("factor").data > 5
+
+
+def rotary_product(q, k, m, n, base):
+    """Product of a rotated query and key, pair by pair as complex numbers."""
+    half, total = len(q) // 2, 0.0
+    for i in range(half):
+        angle = base ** (-2 * i / len(q))
+        query = complex(q[i], q[i + half]) * cmath.exp(1j * m * angle)
+        key = complex(k[i], k[i + half]) * cmath.exp(1j * n * angle)
+        total += (query * key.conjugate()).real
+    return total
+
+
+def sinusoid(place, width):
+    return np.array([(math.sin, math.cos)[i % 2](place / 10_000 ** (2 * (i // 2) / width)) for i in range(width)])
+
+
+def test_a_pair_is_rotated_by_its_position(compute_lesson):
+    for t, (angle, x, y, length) in enumerate(compute_lesson("rotary").value("turned").data):
+        assert (angle, x, y, length) == pytest.approx((0.5 * t, math.cos(0.5 * t), math.sin(0.5 * t), 1))
+
+
+def test_rotary_products_depend_only_on_the_difference_and_those_of_added_sinusoids_do_not(compute_lesson):
+    lesson = compute_lesson("rotary")
+    q, k = array(lesson, "q"), array(lesson, "k")
+    assert lesson.value("product").data == pytest.approx(rotary_product(q, k, 5, 2, 100))
+    assert lesson.value("product").data == pytest.approx(rotary_product(q, k, 3, 0, 100))
+    assert lesson.value("product").data != pytest.approx(rotary_product(q, k, 2, 5, 100))
+    for m, n, difference, rotary, added in lesson.value("table").data:
+        assert difference == m - n == 3
+        assert rotary == pytest.approx(rotary_product(q, k, m, n, 100))
+        assert added == pytest.approx((q + sinusoid(m, 4)) @ (k + sinusoid(n, 4)), abs=1e-5)
+    assert lesson.value("spread").data < 1e-12 < 0.1 < lesson.value("spread_added").data
+
+
+def test_the_pictures_and_the_curve_of_rotary_products(compute_lesson):
+    lesson = compute_lesson("rotary")
+    q, k = array(lesson, "q"), array(lesson, "k")
+    expected = [[rotary_product(q, k, t, s, 100) for s in range(8)] for t in range(8)]
+    np.testing.assert_allclose(array(lesson, "rotary"), expected, atol=1e-6)
+    waves = np.array([sinusoid(t, 4) for t in range(8)])
+    np.testing.assert_allclose(array(lesson, "added"), (q + waves) @ (k + waves).T, atol=1e-5)
+    curve = [rotary_product(q, k, difference, 0, 100) for difference in range(-16, 17)]
+    np.testing.assert_allclose(array(lesson, "curve"), curve, atol=1e-6)
+
+
+def test_frequencies_of_a_wide_head(compute_lesson):
+    lesson = compute_lesson("rotary")
+    lengths = [2 * math.pi * 10_000 ** (2 * i / 128) for i in range(64)]
+    np.testing.assert_allclose(array(lesson, "lengths"), lengths, rtol=1e-5)
+    assert (lesson.value("shortest").data, lesson.value("longest").data) == (pytest.approx(2 * math.pi), 54_410)
+    shares = [np.mean([math.cos(d * 10_000 ** (-2 * i / 128)) for i in range(64)]) for d in (0, 64, 512)]
+    assert [lesson.value("decay").data[d] for d in (0, 64, 512)] == pytest.approx(shares, abs=1e-5)
+
+
+def test_the_lesson_rotates_as_the_llama_model_does(compute_lesson):
+    from regard.lessons.rotary import rotated
+    from regard.nn.rotary import Rotary, rotate, rotation
+
+    x, positions = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).double(), torch.tensor([0, 3, 8])
+    by = rotation(Rotary(6)(positions[None].double()), torch.float64)
+    expected = rotate(x.expand(1, 3, 1, 6), by)[0, :, 0]
+    assert torch.equal(rotated(x, positions, 10_000.0), expected)
+    by_hand = [[rotary_product(x.tolist(), row, p, 0, 10_000) for row in np.eye(6)] for p in (0, 3, 8)]
+    np.testing.assert_allclose(expected, by_hand, atol=1e-5)

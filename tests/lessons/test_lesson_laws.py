@@ -209,6 +209,17 @@ EDITS = {
         "W2": [[0.5, 0] * 8] * 4,
         "n": 3,
     },
+    "rotary": {
+        "pair": [3, 4],
+        "angle": -2,
+        "q": [0, 1, 2, 3],
+        "k": [1, 0, 0, 9],
+        "base": 10000,
+        "m": 900,
+        "n": 0,
+        "shifts": [5, 5000],
+        "wide": 6,
+    },
 }
 """Another value for each input of each lesson."""
 CHANGES = [(name, key) for name, edits in EDITS.items() for key in edits]

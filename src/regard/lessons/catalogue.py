@@ -241,6 +241,13 @@ LESSONS = {
         "by hand, the causal mask, and why the keys and values of earlier words can be kept.",
         'text="the dog sat on the"',
     ),
+    "rotary": LessonEntry(
+        LANGUAGE,
+        "Rotary positions",
+        "Su et al., 2021: queries and keys are rotated by an angle that grows with their position. Their product then "
+        "depends only on the difference of the two positions.",
+        "m=105 n=102",
+    ),
 }
 
 

@@ -138,12 +138,12 @@ def test_frequencies_of_a_wide_head(compute_lesson):
 
 
 def test_the_lesson_rotates_as_the_llama_model_does(compute_lesson):
-    from regard.lessons.rotary import rotated
+    from regard.lessons.rotary import rotate_at
     from regard.nn.rotary import Rotary, rotate, rotation
 
     x, positions = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).double(), torch.tensor([0, 3, 8])
     by = rotation(Rotary(6)(positions[None].double()), torch.float64)
     expected = rotate(x.expand(1, 3, 1, 6), by)[0, :, 0]
-    assert torch.equal(rotated(x, positions, 10_000.0), expected)
+    assert torch.equal(rotate_at(x, positions, 10_000.0), expected)
     by_hand = [[rotary_product(x.tolist(), row, p, 0, 10_000) for row in np.eye(6)] for p in (0, 3, 8)]
     np.testing.assert_allclose(expected, by_hand, atol=1e-5)

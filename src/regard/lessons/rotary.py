@@ -49,10 +49,10 @@ def compute(page: LessonBuilder) -> None:
     _checks(page, q, k)
 
 
-def rotated(x: Tensor, positions: Tensor, base: float) -> Tensor:
+def rotate_at(x: Tensor, positions: Tensor, base: float) -> Tensor:
     """A vector at each of some positions, rotated by the package, one row per position.
 
-    >>> rotated(torch.tensor([1.0, 0.0]).double(), torch.tensor([0]), 100.0).tolist()
+    >>> rotate_at(torch.tensor([1.0, 0.0]).double(), torch.tensor([0]), 100.0).tolist()
     [[1.0, 0.0]]
     """
     angles = Rotary(len(x), base)(positions[None].double())
@@ -99,7 +99,7 @@ def _rotate(page: LessonBuilder, q: Tensor, k: Tensor) -> None:
         "q base",
         value("angles", Rotary(len(q), base)(torch.tensor([[1.0]]).double())[0, 0], "pair", r"\theta", {"pair": pairs}),
     )
-    query, key = rotated(q, torch.tensor([m]), base)[0], rotated(k, torch.tensor([n]), base)[0]
+    query, key = rotate_at(q, torch.tensor([m]), base)[0], rotate_at(k, torch.tensor([n]), base)[0]
     page.step(
         "A query and a key, each at its position",
         "Queries and keys are rotated after their projections, in every layer. Values are not rotated.",
@@ -115,7 +115,7 @@ def _rotate(page: LessonBuilder, q: Tensor, k: Tensor) -> None:
 def _same_difference(page: LessonBuilder, q: Tensor, k: Tensor) -> None:
     m, n, base = page.data("m"), page.data("n"), page.data("base")
     shifts = torch.tensor(page.data("shifts"))
-    rotary = (rotated(q, m + shifts, base) * rotated(k, n + shifts, base)).sum(1)
+    rotary = (rotate_at(q, m + shifts, base) * rotate_at(k, n + shifts, base)).sum(1)
     waves = sinusoids(max(m, n) + int(shifts.max()) + 1, len(q))
     added = ((q + waves[m + shifts]) * (k + waves[n + shifts])).sum(1)
     rows = [
@@ -142,7 +142,7 @@ def _same_difference(page: LessonBuilder, q: Tensor, k: Tensor) -> None:
 def _maps(page: LessonBuilder, q: Tensor, k: Tensor) -> None:
     places = torch.arange(GRID)
     waves = sinusoids(GRID, len(q))
-    rotary = rotated(q, places, page.data("base")) @ rotated(k, places, page.data("base")).T
+    rotary = rotate_at(q, places, page.data("base")) @ rotate_at(k, places, page.data("base")).T
     labels = {axis: [str(t) for t in range(GRID)] for axis in ("query", "key")}
     page.step(
         "As pictures",
@@ -160,8 +160,8 @@ def _maps(page: LessonBuilder, q: Tensor, k: Tensor) -> None:
 
 def _difference_curve(page: LessonBuilder, q: Tensor, k: Tensor) -> None:
     differences = torch.arange(-REACH, REACH + 1)
-    keys = rotated(k, differences * 0 + REACH, page.data("base"))
-    products = (rotated(q, differences + REACH, page.data("base")) * keys).sum(1)
+    keys = rotate_at(k, differences * 0 + REACH, page.data("base"))
+    products = (rotate_at(q, differences + REACH, page.data("base")) * keys).sum(1)
     page.step(
         "So the product is a function of the difference",
         f"For this query and key, from {REACH} places before to {REACH} places after. Weights that are learned decide "
@@ -218,7 +218,7 @@ def _checks(page: LessonBuilder, q: Tensor, k: Tensor) -> None:
     size = float(q.norm() * k.norm()) + 1
     about = "the paper's order (pairs of neighbors) and this one: the product"
     page.compare(about, float(found[0] @ found[1]), page.data("product"), 1e-5 * size * max(m, n, 1))
-    same = rotated(q, torch.tensor([m]), base)[0], rotated(k, torch.tensor([m]), base)[0]
+    same = rotate_at(q, torch.tensor([m]), base)[0], rotate_at(k, torch.tensor([m]), base)[0]
     page.compare("at equal positions the product is the plain one", float(q @ k), float(same[0] @ same[1]), 1e-9 * size)
     page.compare("the length of the query is kept", 0.0, max_difference(same[0].norm(), q.norm()), 1e-9 * size)
     page.expect("the product at a difference of 3", 0.5928, "product", 5e-5)

@@ -12,6 +12,7 @@ from regard.models import EncoderOnlyConfig
 from regard.models.base import Classifier, EncoderDecoder, Tagger
 from regard.models.bert import BertConfig
 from regard.models.convolution import ConvolutionConfig
+from regard.models.elmo import ELMoConfig
 from regard.models.encoder_decoder import DecoderConfig, EncoderConfig, EncoderDecoderConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.gpt import GPTConfig
@@ -85,6 +86,8 @@ _small = _transformer(layers=1, tie="target")
 _rnnsearch = RNNsearchConfig(embedding=12, width=10, alignment=9, maxout=D, dropout=0.1)
 _gnmt = GNMTConfig(layers=3, width=D, dropout=0.1)
 
+_elmo = ELMoConfig(width=D, cells=D, characters=5, filters=(4, 6), highways=1)
+
 ZOO = {
     "transformer": ZooEntry(lambda: _transformer().build(words, words), text),
     "transformer-pre": ZooEntry(lambda: _transformer(norm="pre", tie="none").build(words, words), text),
@@ -101,6 +104,8 @@ ZOO = {
     ),
     "rnnlm": ZooEntry(lambda: _rnnlm(layers=2, tie=True).build(words, words), empty_source, False),
     "rnnlm-every": ZooEntry(lambda: _rnnlm(cell="gru", condition="every").build(words, words), text, False),
+    "elmo": ZooEntry(lambda: _elmo.build(words, words), empty_source, False),
+    "elmo-projected": ZooEntry(lambda: replace(_elmo, cells=20).build(words, words), empty_source, False),
     "lstm-transformer": ZooEntry(lambda: _crossed(_seq2seq(layers=1, reverse=False), _small), text),
     "both-transformer": ZooEntry(lambda: _crossed(_seq2seq(layers=1, cell="gru", bidirectional=True), _small), text),
     "convolution-luong": ZooEntry(lambda: _crossed(_convolution, LuongConfig(layers=2, width=D, dropout=0.1)), text),
@@ -134,6 +139,7 @@ READING: dict[str, EncoderOnlyConfig] = {
     "transformer": _transformer(norm="pre"),
     "transformer-learned": _transformer(layers=1, positions="learned"),
     "bert": BertConfig(layers=2, width=D, ffn_width=32, heads=4, max_positions=32),
+    "elmo": _elmo,
     "mlp": MLPConfig(layers=2, width=D, dropout=0.1),
 }
 """one encoder of every kind"""

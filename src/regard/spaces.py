@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.sequence import PAD
+from regard.sequence import PAD, UNK
 
 
 class InputSpace(ABC):
@@ -126,6 +127,30 @@ class FactorizedWords(Words):
     def tie(self, embed: nn.Module, head: nn.Module) -> None:
         """Nothing: embedding and head differ in width."""
         return
+
+
+@dataclass(frozen=True)
+class SpelledWords(Words):
+    """Tokens with their strings, for models that read characters; one beyond the softmax is predicted as <UNK>.
+
+    >>> out = torch.tensor([[0.0, 9.0]])
+    >>> torch.equal(SpelledWords(4).nll(out, torch.tensor([3])), SpelledWords(4).nll(out, torch.tensor([UNK])))
+    True
+    """
+
+    vocabulary: Sequence[str] = field(default=(), repr=False, compare=False)
+    """the token of each id"""
+
+    def loss(self, out_NC: Tensor, target_N: Tensor) -> Tensor:
+        return super().loss(out_NC, self.softmax_targets(target_N, out_NC.shape[1]))
+
+    def nll(self, out_NC: Tensor, target_N: Tensor) -> Tensor:
+        return super().nll(out_NC, self.softmax_targets(target_N, out_NC.shape[1]))
+
+    @staticmethod
+    def softmax_targets(target_N: Tensor, size: int) -> Tensor:
+        """The targets of a softmax over the first `size` tokens."""
+        return torch.where(target_N < size, target_N, UNK)
 
 
 class _LabelSmoothing(torch.autograd.Function):

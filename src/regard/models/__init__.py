@@ -9,6 +9,7 @@ from typing import Annotated
 
 from regard.models.bert import BertConfig
 from regard.models.convolution import ConvolutionConfig
+from regard.models.elmo import ELMoConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.gpt import GPTConfig
@@ -29,6 +30,7 @@ ModelConfig = Annotated[
     | LlamaConfig
     | Seq2SeqConfig
     | RNNLMConfig
+    | ELMoConfig
     | RNNsearchConfig
     | LuongConfig
     | GNMTConfig
@@ -37,7 +39,7 @@ ModelConfig = Annotated[
 ]
 """models that generate: configs with build(source, target)"""
 
-OwnEncoders = RecurrentConfig | ConvolutionConfig | TransformerConfig | BertConfig | MLPConfig
+OwnEncoders = RecurrentConfig | ConvolutionConfig | TransformerConfig | BertConfig | ELMoConfig | MLPConfig
 EncoderOnlyConfig = Annotated[OwnEncoders, Extensible(MODELS, "build_encoder")]
 """encoders for a classification, tagging or forecasting head: configs with build_encoder(source)"""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -174,6 +174,8 @@ class ModelConfigBase:
 
     kind: Any
     """the name in recipes, a Literal of one string"""
+    bidirectional_lm: ClassVar[bool] = False
+    """whether build() also gives a `backward_decoder`, a language model that reads texts from their end"""
 
     @property
     def summary(self) -> str:

@@ -12,6 +12,7 @@ from torch import nn
 from regard.config import Table, plain
 from regard.models.base import parameters
 from regard.models.bert import BertConfig
+from regard.models.elmo import ELMoConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.gpt import GPTConfig
 from regard.models.llama import LlamaConfig
@@ -183,6 +184,11 @@ PRESETS: dict[str, Preset] = {
         RNNLMConfig(width=1500, dropout=0.65),
         "Zaremba et al. 2014, 4.1, large: 2 layers of 1500, dropout 0.65",
         (10_000, 10_000),
+    ),
+    "elmo": Preset(
+        ELMoConfig(),
+        "Peters et al. 2018, 3.4: 2 layers of 4096 cells projected to 512, 2048 filters, 2 highway layers",
+        (793_471, 793_471),
     ),
     "rnnsearch-50": Preset(
         RNNsearchConfig(),

@@ -18,7 +18,7 @@ from regard.data.texts import TextSource
 from regard.decode import DecodeConfig
 from regard.errors import ConfigError, DataError
 from regard.metrics import Score
-from regard.spaces import Gaussian, Space, Words
+from regard.spaces import Gaussian, Space, SpelledWords, Words
 from regard.tasks.generate.config import GenerateOptions
 from regard.tasks.generate.numbers import NumberGenerator, format_numbers
 from regard.tasks.generate.predict import Generator, TextGenerator
@@ -135,7 +135,7 @@ class TextModality(Modality):
         return tokenizer_strings(self.tokenizer)
 
     def space(self, label_smoothing: float = 0.0) -> Words:
-        return Words(self.tokenizer.size, label_smoothing)
+        return SpelledWords(self.tokenizer.size, label_smoothing, self.tokenizer.vocabulary)
 
     def sequence(self, shards: Shards) -> np.ndarray:
         return shards.flat(COLUMN)

@@ -22,6 +22,12 @@ from regard.spaces import Words
 from regard.tasks.base import Recipe, RecipeTemplate, read_counts, with_weights
 from regard.tasks.generate import stats
 from regard.tasks.generate.config import GenerateConfig, GenerateOptions
+from regard.tasks.generate.directions import (
+    BidirectionalNextToken,
+    BidirectionalStreamLoader,
+    bidirectional_validation,
+    check_bidirectional,
+)
 from regard.tasks.generate.loader import ShuffledWindowLoader, StreamLoader
 from regard.tasks.generate.modality import Modality, NumberModality, TextModality
 from regard.tasks.generate.model import GenerationModel, has_hidden_state
@@ -75,6 +81,8 @@ class GenerateRecipe(Recipe):
         if condition != "none":
             expected = f'model.condition = "{condition}" expects a vector to condition on'
             raise ConfigError(f'{expected}, and generate has only a prompt; use "none"')
+        if self.model.bidirectional_lm:
+            check_bidirectional(self.model, self.data.kind, self.task.order, self.train.label_smoothing)
         with torch.device("meta"):
             model = self.model.build(Words(8), Words(8))
         if model.encoder.width:
@@ -112,6 +120,8 @@ class GenerateRecipe(Recipe):
         modality, window = self.modality(run), self.task.window
         train, valid = (modality.sequence(Shards.open(run / "data" / split)) for split in ("train", "valid"))
         loader = ShuffledWindowLoader if self.task.order == "shuffled" else StreamLoader
+        if self.model.bidirectional_lm:
+            loader = BidirectionalStreamLoader
         return loader(train, valid, window, self.rows, self.seed, group)
 
     @property
@@ -121,7 +131,8 @@ class GenerateRecipe(Recipe):
 
     def training_parts(self, run: Path, group: ProcessGroup) -> tuple[Objective, StreamLoader, GenerateValidation]:
         modality, loader = self.modality(run), self.loader(run, group)
-        objective = Objective(self.build(modality), StatefulNextToken(modality.space(self.train.label_smoothing)))
+        next_token = BidirectionalNextToken if self.model.bidirectional_lm else StatefulNextToken
+        objective = Objective(self.build(modality), next_token(modality.space(self.train.label_smoothing)))
         options = GenerateOptions(self.decode)
         if self.task.prompt:  # else the error would come after the first epoch
             self.generator(objective.model, modality, options).check_prompt(self.task.prompt)
@@ -184,7 +195,9 @@ class GenerateValidation:
     counts: Mapping[str, int]
 
     def __call__(self) -> tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]:
-        loss = validation_loss(self.objective, self.loader, self.loader.group)
+        is_bidirectional = isinstance(self.loader, BidirectionalStreamLoader)
+        measure = bidirectional_validation if is_bidirectional else validation_loss
+        loss = measure(self.objective, self.loader, self.loader.group)
         metrics = self.modality.validation_metrics(loss, self.counts)
         if not self.loader.group.is_main or not self.task.samples:
             return metrics, ()

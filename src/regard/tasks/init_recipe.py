@@ -12,6 +12,7 @@ from regard.files import file_sha256
 from regard.manifest import OtherVersion, check_is_run, read_recipe_table
 from regard.renamed import renamed_key
 from regard.text import Tokenizer
+from regard.text.byte_bpe import find_byte_bpe
 from regard.train.checkpoint_store import run_folder
 
 
@@ -83,7 +84,9 @@ def _started_sections(init: str, started: Path | None) -> config.Table | None:
 
 
 def tokenizer_files(path: Path) -> dict[str, Path]:
-    """The tokenizer files of a run by name, or a tokenizer.json itself; none if there is none."""
+    """The tokenizer files of a run by name, GPT-2's two files, or a tokenizer.json itself; none if there is none."""
+    if pair := find_byte_bpe(path):
+        return {file.name: file for file in pair}
     if path.is_file():
         return {path.name: path}
     return {file.name: file for file in sorted(run_folder(path).glob("tokenizer*.json"))}
@@ -97,8 +100,11 @@ def tokenizer_digests(path: Path) -> dict[str, str]:
 def load_pretrained_tokenizer(path: Path, side: Literal["source", "target"], lowercase: bool = False) -> Tokenizer:
     """The tokenizer that text.tokenizer names; `side` chooses one where a run has two vocabularies.
 
-    A text file is the vocab.txt of a BERT, which does not say whether texts become lower case: `lowercase` does.
+    A text file is the vocab.txt of a BERT, which does not say whether texts become lower case: `lowercase` does. A
+    folder with encoder.json and vocab.bpe, or with vocab.json and merges.txt, holds the byte-level BPE of a GPT-2.
     """
+    if pair := find_byte_bpe(path):
+        return Tokenizer.from_byte_bpe(*pair)
     if path.suffix == ".txt":
         return Tokenizer.from_wordpiece(path, lowercase)
     files = tokenizer_files(path)

@@ -15,7 +15,9 @@ from tokenizers import models
 from regard.errors import DataError, InputError, ModelError
 from regard.files import write_text_atomically
 from regard.manifest import read_kept
+from regard.text.byte_bpe import read_byte_bpe
 from regard.text.tokenizer_training import (
+    END_OF_TEXT,
     EOS,
     MASK,
     PAD,
@@ -70,7 +72,9 @@ class Tokenizer:
         inner.no_truncation()
         self._inner = inner
         self._json = inner.to_str()
-        self.pad, self.unk, self.sos, self.eos = (self._special_id(names) for names in (PAD, UNK, SOS, EOS))
+        self.pad, self.sos, self.eos = (self._special_id(names) for names in (PAD, SOS, EOS))
+        # -1: every text has an encoding, so that there is no unknown token
+        self.unk = -1 if self.eos == inner.token_to_id(END_OF_TEXT) else self._special_id(UNK)
 
     @classmethod
     def train(cls, lines: Iterable[str], config: TokenizerConfig) -> Tokenizer:
@@ -92,6 +96,11 @@ class Tokenizer:
         inner = build_tokenizer(config, models.WordPiece(vocabulary, unk_token="[UNK]"))
         special = [name for name in WORDPIECE_SPECIAL if name in vocabulary and name != "[UNK]"]
         return cls(add_special(inner, special).to_str())
+
+    @classmethod
+    def from_byte_bpe(cls, vocabulary: Path | str, merges: Path | str) -> Tokenizer:
+        """GPT-2's tokenizer from encoder.json and vocab.bpe: <|endoftext|> is `eos`, `sos` and `pad`; `unk` is -1."""
+        return cls(read_byte_bpe(Path(vocabulary), Path(merges)).to_str())
 
     @classmethod
     def load(cls, path: Path | str) -> Tokenizer:
@@ -174,7 +183,7 @@ class Tokenizer:
         return Tokenizer, (self._json,)  # pickling loses encode_special_tokens, which __init__ sets again
 
     def _special_id(self, names: tuple[str, ...]) -> int:
-        for name in names:
+        for name in (*names, END_OF_TEXT):
             number = self._inner.token_to_id(name)
             if number is not None:
                 return number

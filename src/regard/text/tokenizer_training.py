@@ -24,6 +24,8 @@ SPECIAL = ("<PAD>", "<UNK>", "<SOS>", "<EOS>")
 BYTES = 256
 PAD, UNK, SOS, EOS, MASK = ("<PAD>", "[PAD]"), ("<UNK>", "[UNK]"), ("<SOS>", "[CLS]"), ("<EOS>", "[SEP]"), ("[MASK]",)
 """names of the special tokens: in vocabularies made here, in those of BERT"""
+END_OF_TEXT = "<|endoftext|>"
+"""GPT-2's only special token: begins and ends texts"""
 WORDPIECE_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 TRAIN_CHARACTERS = 30_000_000
 """characters that a tokenizer is trained on: more would take memory and change little"""
@@ -45,7 +47,8 @@ class TokenizerConfig:
     dropout: float = 0.0
     """BPE-dropout: share of merges skipped at random during training (bpe and byte-bpe)"""
     tokenizer: Path | None = None
-    """take the tokenizer of this run, of this tokenizer.json, or of BERT's vocab.txt, instead of training one"""
+    """take the tokenizer of this run, of this tokenizer.json, of BERT's vocab.txt, or of a folder with GPT-2's
+    encoder.json and vocab.bpe, instead of training one"""
     max_pretoken: int = 64
     """most characters of a pre-token, which is cut into tokens on its own"""
 

@@ -179,8 +179,9 @@ class TextInput(InputEncoder):
         return self.tokenizer.tokens([*self.prefix, *row, *self.suffix])
 
     def drop_words(self, rows: Sequence[Any], seeds: np.ndarray, share: float) -> list[np.ndarray]:
+        unknown = self.tokenizer.unk if self.tokenizer.unk >= 0 else self.tokenizer.pad  # GPT-2 has no unknown token
         return [
-            np.where(splitmix64_uniform(seed, len(row)) < share, self.tokenizer.unk, row)
+            np.where(splitmix64_uniform(seed, len(row)) < share, unknown, row)
             for row, seed in zip(rows, seeds, strict=True)
         ]
 

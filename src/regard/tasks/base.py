@@ -192,8 +192,13 @@ class Recipe(InitFields, ABC):
     def parse(cls, table: config.Table, started: Path | None = None) -> Self:
         """A recipe from tables; task.kind chooses the class; model.preset is expanded, and so is model.init."""
         recipe_class = cls.class_for(table)
-        table = with_source_sections(table, hasattr(recipe_class, "text"), started)
+        table = with_source_sections(table, recipe_class.reads_text(table), started)
         return config.parse(recipe_class, {**table, "model": with_preset(table.get("model", {}), preset_tables())})
+
+    @classmethod
+    def reads_text(cls, table: Mapping[str, Any]) -> bool:
+        """Whether a recipe of this table has a tokenizer, which it may take from the run of model.init."""
+        return hasattr(cls, "text")
 
     @classmethod
     def class_for(cls, table: config.Table) -> type[Self]:

@@ -151,6 +151,11 @@ class Tokenizer:
         return sorted(numbers, key=lambda token: numbers[token])
 
     @property
+    def has_cls(self) -> bool:
+        """Whether `sos` and `eos` are BERT's [CLS] and [SEP], which its models expect around every text."""
+        return self.vocabulary[self.sos] in SOS[1:]
+
+    @property
     def mask(self) -> int | None:
         """Id of BERT's [MASK], where the vocabulary has one."""
         return self._inner.token_to_id(MASK[0])

@@ -74,8 +74,7 @@ class LabeledTextPreparation:
 
     def _encoder(self, tokenizer: Tokenizer, vectors: VectorCoverage | None = None) -> TextInput:
         """The input encoder; a tokenizer of BERT puts [CLS] and [SEP] around every text, as in its pre-training."""
-        task, is_bert = self.task, tokenizer.vocabulary[tokenizer.eos] == "[SEP]"
-        add_eos = is_bert or self.is_pair
+        task, add_eos = self.task, tokenizer.has_cls or self.is_pair
         add_sos = add_eos or task.pool == "first"
         found = PairInput if self.is_pair else TextInput
         return found(tokenizer, task.max_length, task.keep, add_sos, add_eos, vectors, self.text.kind)

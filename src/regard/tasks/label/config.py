@@ -117,6 +117,9 @@ class LabelConfig:
     """refuse tags that violate the scheme or are not in training, instead of repairing and counting them"""
     crf: Literal["none", "linear"] = "none"
     """linear: a linear-chain CRF decodes the tags jointly (Viterbi); none: each token independently"""
+    tokens: Literal["words", "subwords"] = "words"
+    """what the encoder reads: whole words, or the pieces that the tokenizer of [text] cuts them into; the first piece
+    then predicts the label of its word, as with BERT"""
     char_encoder: CharEncoderConfig = NoCharEncoder()
     """encoder of a word's characters, concatenated with its embedding"""
     min_count: int = 1
@@ -124,7 +127,8 @@ class LabelConfig:
     lowercase: bool = False
     """word embeddings ignore case; the character encoder never does"""
     max_length: int = 512
-    """longest training sentence, in tokens; a longer text is labeled in overlapping windows of this size"""
+    """longest training sentence, in tokens; a longer text is labeled in overlapping windows of this size; subwords: in
+    pieces, and a longer training sentence is truncated after the last word that fits"""
     samples: int = 4
     """validation sentences that are written with their predictions to samples.jsonl"""
 

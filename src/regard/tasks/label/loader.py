@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.data import Batches, Shards
+from regard.data import Batches, RowLengths, Shards
 from regard.data.loaders import BucketLoader
 from regard.distributed import ProcessGroup
 from regard.objective import Batch
@@ -28,6 +28,8 @@ class LabelLoader(BucketLoader[Batch]):
     tokens: int = 4096
     seed: int = 1
     group: ProcessGroup = ProcessGroup()
+    subwords: bool = False
+    """whether each word is a row of pieces, so that a sentence takes more positions than it has words"""
 
     @classmethod
     def open(
@@ -37,10 +39,11 @@ class LabelLoader(BucketLoader[Batch]):
         tokens: int,
         seed: int,
         group: ProcessGroup = ProcessGroup(),  # noqa: B008
+        subwords: bool = False,
     ) -> LabelLoader:
         """The loader of a folder of prepared files."""
         train, valid, types = (Shards.open(folder / name) for name in ("train", "valid", "types"))
-        return cls(train, valid, types, target, tokens, seed, group)
+        return cls(train, valid, types, target, tokens, seed, group, subwords)
 
     @cached_property
     def word_types(self) -> WordTypes:
@@ -48,7 +51,11 @@ class LabelLoader(BucketLoader[Batch]):
         return WordTypes.from_rows(self.types.take(np.arange(len(self.types)), "ids"))
 
     def plan(self, shards: Shards, epoch: int | None = None) -> Batches:
-        return Batches((shards.lengths("words"),), self.tokens, self.seed)
+        return Batches((self.lengths(shards),), self.tokens, self.seed)
+
+    def lengths(self, shards: Shards) -> RowLengths:
+        """Positions that each sentence takes in a batch: its words, or its pieces with the special tokens."""
+        return shards.flat("positions").astype(np.int64) if self.subwords else shards.lengths("words")
 
     def batch(self, shards: Shards, rows: np.ndarray, epoch: int | None = None) -> Batch:
         """Words and their targets."""

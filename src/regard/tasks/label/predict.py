@@ -15,8 +15,9 @@ from regard.metrics.spans import spans
 from regard.tasks.base import check_lines, length_batches
 from regard.tasks.label.restore import split_plain
 from regard.tasks.label.sources import TargetName, TokenUnit
+from regard.tasks.label.subwords import SubwordEncoder
 from regard.tasks.label.targets import TargetKind, TokenPrediction
-from regard.tasks.label.vocab import WordTypes, WordVocab, split_words
+from regard.tasks.label.vocab import WordEncoder, WordTypes, WordVocab, split_words
 from regard.trace import tap, trace_context, tracing
 
 MARGIN = 32
@@ -96,6 +97,13 @@ class LabelPredictor:
     """tokens of the longest text that is read at once; a longer one is read in overlapping windows"""
     tokens: int = 8192
     """positions per batch, padding included"""
+    subwords: SubwordEncoder | None = None
+    """what cuts words into pieces, if the encoder reads these; the window then counts pieces"""
+
+    @property
+    def word_encoder(self) -> WordEncoder:
+        """What turns a word into ids."""
+        return self.vocab if self.subwords is None else self.subwords
 
     def label(self, texts: Sequence[str], first_line: int = 1) -> list[LabeledText]:
         """Label texts; `first_line` is the number of the first, for messages."""
@@ -119,23 +127,36 @@ class LabelPredictor:
         found: list[list[TokenPrediction]] = [[] for _ in sentences]
         numbers: dict[str, int] = {}
         rows = [np.array([numbers.setdefault(word, len(numbers)) for word in words], np.int64) for words in sentences]
-        types = WordTypes.encode(numbers, self.vocab)
+        types = WordTypes.encode(numbers, self.word_encoder)
         predictions = dict[SlidingWindow, list[TokenPrediction]]()
-        windows = [window for i, row in enumerate(rows) for window in self._windows(i, len(row))]
-        for batch in length_batches([window.end - window.start for window in windows], self.tokens):
+        windows = [window for i, words in enumerate(sentences) for window in self._windows(i, words)]
+        sizes = [self._size(sentences[w.row][w.start : w.end]) for w in windows]
+        for batch in length_batches(sizes, self.tokens):
             group = [windows[i] for i in batch]
             words = [list(sentences[w.row][w.start : w.end]) for w in group] if tracing() else []
-            with trace_context(source=words):
+            read = words if self.subwords is None else [self.subwords.tokens(row) for row in words]
+            with trace_context(source=read, word=words):
                 source = types.collate([rows[w.row][w.start : w.end] for w in group]).to(module_device(self.model))
                 out_BLC = self.model.readout(self.model(source))
-                out_BLC = tap(self.model, "logits", out_BLC, "batch position:source label")
+                side = "source" if self.subwords is None else "word"
+                out_BLC = tap(self.model, "logits", out_BLC, f"batch position:{side} label")
                 predictions |= zip(group, self.target.predict(source.like(out_BLC), self.model), strict=True)
         for window in windows:
             found[window.row] += predictions[window][window.first - window.start : window.last - window.start]
         return found
 
-    def _windows(self, row: int, length: int) -> Iterator[SlidingWindow]:
+    def _size(self, words: Sequence[str]) -> int:
+        """Positions that words take in a batch."""
+        return len(words) if self.subwords is None else self.subwords.positions(words)
+
+    def _windows(self, row: int, words: Sequence[str]) -> Iterator[SlidingWindow]:
         """The whole sentence, or overlapping windows if it is longer than `window`."""
+        length = len(words)
+        if self.subwords is not None:
+            margin = min(MARGIN, self.window // 4)
+            for part in self.subwords.windows(words, self.window, margin):
+                yield SlidingWindow(row, *part)
+            return
         if length <= self.window:
             if length:
                 yield SlidingWindow(row, 0, length, 0, length)

@@ -11,22 +11,27 @@ from typing import Any
 import numpy as np
 
 from regard.config import plain
-from regard.data import ShardWriter
+from regard.data import ColumnKind, ShardWriter
 from regard.errors import DataError
 from regard.metrics.spans import is_span_tag, repair_tags
 from regard.progress import Progress, no_progress
+from regard.tasks.init_recipe import load_pretrained_tokenizer
 from regard.tasks.label import vocab as word_vocab
 from regard.tasks.label.baseline import BaselineCounter
 from regard.tasks.label.config import LabelConfig, NoCharEncoder
 from regard.tasks.label.sources import TaggedSentence, TaggedSource
+from regard.tasks.label.subwords import FILE as TOKENIZER
+from regard.tasks.label.subwords import SubwordEncoder
 from regard.tasks.label.targets import AngleTarget, NumberTarget, TagTarget, TargetKind
 from regard.tasks.label.vocab import WordVocab
+from regard.text import Tokenizer, TokenizerConfig
 
 VERSION = 1
 """Of preparation: files of another version are prepared again."""
 CHUNK = 1024
 """Sentences that are written at once."""
 REPAIRED, UNSEEN, TOO_LONG = "repaired tags", "with tags that are not in training", "too long"
+TRUNCATED = "truncated"
 """Names of what preparation counts, besides the sentences and tokens."""
 
 
@@ -36,12 +41,14 @@ class LabelPreparation:
 
     data: TaggedSource
     task: LabelConfig = LabelConfig()
+    text: TokenizerConfig = TokenizerConfig()
 
     def identity(self) -> dict[str, Any]:
         """The settings that the prepared files depend on."""
         names = ("scheme", "strict", "min_count", "lowercase", "max_length")
         task = {name: getattr(self.task, name) for name in names}
-        return {"data": plain(self.data), "task": task, "chars": self.with_chars, "version": VERSION}
+        found = {"data": plain(self.data), "task": task, "chars": self.with_chars, "version": VERSION}
+        return found | ({"text": plain(self.text)} if self.task.tokens == "subwords" else {})
 
     @property
     def with_chars(self) -> bool:
@@ -53,23 +60,51 @@ class LabelPreparation:
         words, counter, tags = self._count(progress)
         target = self._target(counter, tags)
         vocab = WordVocab.count(words, self.task.min_count, self.task.lowercase, self.with_chars)
-        types: dict[str, int] = {}
-        counts = {split: self._write(split, folder / split, types, target, progress) for split in ("train", "valid")}
-        with ShardWriter(folder / "types", {"ids": max(vocab.size, vocab.char_size), "text": "text"}) as writer:
-            writer.append([(vocab.encode(word), word) for word in types])
+        types, subwords = dict[str, int](), self._subwords(progress)
+        counts = {
+            split: self._write(split, folder / split, (types, subwords), target, progress)
+            for split in ("train", "valid")
+        }
+        size = max(vocab.size, vocab.char_size) if subwords is None else subwords.tokenizer.size + 1
+        with ShardWriter(folder / "types", {"ids": size, "text": "text"}) as writer:
+            writer.append([((subwords or vocab).encode(word), word) for word in types])
+        if subwords is not None:
+            subwords.tokenizer.save(folder / TOKENIZER)
         vocab.save(folder / word_vocab.FILE)
         target.save(folder)
         counter.baseline().save(folder)
         return counts
 
-    def sentences(self, split: str, counts: Counter[str]) -> Iterator[TaggedSentence]:
-        """The repaired sentences of a split that are not too long; updates `counts`."""
+    def _subwords(self, progress: Progress) -> SubwordEncoder | None:
+        """The tokenizer that text.tokenizer names, or one that is trained on the sentences; None: words are read."""
+        if self.task.tokens == "words":
+            return None
+        if self.text.tokenizer is not None:
+            return SubwordEncoder(load_pretrained_tokenizer(self.text.tokenizer, "source"))
+        progress("tokenizer", 0, 0)
+        lines = (" ".join(sentence.words) for sentence in self.sentences("train", Counter()))
+        return SubwordEncoder(Tokenizer.train(lines, self.text))
+
+    def sentences(
+        self, split: str, counts: Counter[str], subwords: SubwordEncoder | None = None
+    ) -> Iterator[TaggedSentence]:
+        """The repaired sentences of a split; too long ones are left out, or of subwords truncated; updates `counts`."""
         for sentence in self.data.sentences(split):
             counts["read"] += 1
-            if len(sentence.words) > self.task.max_length:
+            if subwords is not None:
+                yield self.repair(self.truncate(sentence, subwords, counts), counts)
+            elif len(sentence.words) > self.task.max_length and self.task.tokens == "words":
                 counts[TOO_LONG] += 1
             else:
                 yield self.repair(sentence, counts)
+
+    def truncate(self, sentence: TaggedSentence, subwords: SubwordEncoder, counts: Counter[str]) -> TaggedSentence:
+        """The words of a sentence whose pieces fit into task.max_length."""
+        size = subwords.fitting(sentence.words, self.task.max_length)
+        if size >= len(sentence.words):
+            return sentence
+        counts[TRUNCATED] += 1
+        return replace(sentence, words=sentence.words[:size], tags=sentence.tags[:size])
 
     def repair(self, sentence: TaggedSentence, counts: Counter[str]) -> TaggedSentence:
         """A sentence whose span tags are valid in the scheme; updates `counts`, or refuses if the task is strict."""
@@ -136,18 +171,27 @@ class LabelPreparation:
         return TagTarget(tuple(tags))
 
     def _write(
-        self, split: str, folder: Path, types: dict[str, int], target: TargetKind, progress: Progress
+        self,
+        split: str,
+        folder: Path,
+        words: tuple[dict[str, int], SubwordEncoder | None],
+        target: TargetKind,
+        progress: Progress,
     ) -> Counter[str]:
+        (types, subwords), positions = words, dict[str, ColumnKind]()
+        if subwords is not None:
+            positions["positions"] = 1 << 32
         counts = Counter({"read": 0, "tokens": 0, TOO_LONG: 0, REPAIRED: 0, UNSEEN: 0})
-        with ShardWriter(folder, {"words": 1 << 32, "tags": target.column}) as writer:
-            rows = []
-            for sentence in self.sentences(split, counts):
+        with ShardWriter(folder, {"words": 1 << 32, "tags": target.column, **positions}) as writer:
+            rows = list[tuple[Any, ...]]()
+            for sentence in self.sentences(split, counts, subwords):
                 if isinstance(target, TagTarget) and self.has_unseen_tag(sentence, target):
                     counts[UNSEEN] += 1
                     continue
                 counts["tokens"] += len(sentence.words)
                 numbers = [types.setdefault(word, len(types)) for word in sentence.words]
-                rows.append((numbers, target.encode(sentence)))
+                size = () if subwords is None else ([subwords.positions(sentence.words)],)
+                rows.append((numbers, target.encode(sentence), *size))
                 if len(rows) == CHUNK:
                     writer.append(rows)
                     rows = []

@@ -22,11 +22,12 @@ from regard.look.saliency import log_odds, token_saliency
 from regard.models import EncoderOnlyConfig
 from regard.models.base import Tagger
 from regard.models.crf_tagger import CRFTagger
+from regard.models.subword_tagger import SubwordCRFTagger, SubwordTagger
 from regard.objective import Objective, PerToken
 from regard.progress import Progress
 from regard.sequence import Tokens
 from regard.tasks.base import EvalRequest, Evaluation, Model, Recipe, RecipeTemplate, ScoredExample, with_weights
-from regard.tasks.label import baseline, stats, targets, vocab
+from regard.tasks.label import baseline, stats, subwords, targets, vocab
 from regard.tasks.label.baseline import TagBaseline, load_baseline
 from regard.tasks.label.chains import FoldingChains
 from regard.tasks.label.config import LabelConfig, NoCharEncoder, check_char_width, input_space
@@ -35,8 +36,10 @@ from regard.tasks.label.predict import LabeledText, LabelPredictor
 from regard.tasks.label.prepare import REPAIRED, LabelPreparation
 from regard.tasks.label.restore import RestoreText
 from regard.tasks.label.sources import ConllFiles, EvalSource, TaggedSentence, TaggedTsv
+from regard.tasks.label.subwords import SubwordEncoder
 from regard.tasks.label.targets import CRFTask, TagTarget, TargetKind, load_target
 from regard.tasks.label.vocab import WordTypes, WordVocab
+from regard.text import Tokenizer, TokenizerConfig
 from regard.text.token_rows import TokenStrings
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
@@ -55,7 +58,6 @@ class LabelRecipe(Recipe):
     verb: ClassVar[str] = "label"
     metrics: ClassVar[tuple[str, ...]] = ("loss", "accuracy", "f1", "words", "mae")
     scores: ClassVar[tuple[str, ...]] = ("accuracy", "f1", "precision", "recall", "words", "mae", "baseline")
-    artifacts: ClassVar[tuple[str, ...]] = (vocab.FILE, targets.FILE, baseline.FILE)
 
     data: DataConfig
     """source of the sentences"""
@@ -63,6 +65,8 @@ class LabelRecipe(Recipe):
     """the encoder"""
     task: LabelConfig = LabelConfig()
     """tag scheme, CRF, character encoder, vocabulary"""
+    text: TokenizerConfig = TokenizerConfig()
+    """the tokenizer of a subword input (task.tokens = "subwords")"""
     train: TrainConfig = TrainConfig(label_smoothing=0.0, batch_tokens=2048, schedule=CosineDecay(lr=2e-3, warmup=100))
     """training"""
     seed: int = 1
@@ -70,31 +74,55 @@ class LabelRecipe(Recipe):
 
     def __post_init__(self) -> None:
         check_label_type(self.data, self.task, self.train)
-        limit = self.model.position_limit
-        if limit is not None and limit < self.task.max_length:
+        check_tokens(self)
+        limit, special = self.model.position_limit, 2 if self.subwords and self.text.kind == "wordpiece" else 0
+        if limit is not None and limit < self.task.max_length + special:
+            fits = f"set task.max_length to {limit - special}, for [CLS] and [SEP]" if special else "make them equal"
             raise ConfigError(
                 f"task.max_length = {self.task.max_length} allows longer sentences than model.max_positions = {limit} "
-                "has learned positions for; make them equal"
+                f"has learned positions for; {fits}"
             )
         if self.task.char_encoder.width:
             check_char_width(self.task.char_encoder.width, self.model.width)
         self.check()
 
+    @property
+    def subwords(self) -> bool:
+        """Whether the encoder reads the pieces of words."""
+        return self.task.tokens == "subwords"
+
+    @property
+    def artifacts(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Prepared files that the model needs later."""
+        return (vocab.FILE, targets.FILE, baseline.FILE, *([subwords.FILE] if self.subwords else []))
+
+    @classmethod
+    def reads_text(cls, table: Mapping[str, Any]) -> bool:
+        task = table.get("task")
+        return isinstance(task, dict) and task.get("tokens") == "subwords"
+
     def preparation(self) -> LabelPreparation:
-        return LabelPreparation(self.data, self.task)
+        return LabelPreparation(self.data, self.task, self.text)
 
     def load_artifacts(self, run: Path) -> LabelArtifacts:
         """The vocabulary, targets and baseline that preparation stored."""
         name = self.data.label_type
         target = load_target(run, name, self.data.unit, self.task.span_scheme, self.task.crf == "linear")
-        return LabelArtifacts(WordVocab.load(run / vocab.FILE), target, load_baseline(run, name))
+        pieces = SubwordEncoder(Tokenizer.load(run / subwords.FILE)) if self.subwords else None
+        return LabelArtifacts(WordVocab.load(run / vocab.FILE), target, load_baseline(run, name), pieces)
 
-    def build(self, vocab: WordVocab, target: TargetKind) -> Tagger | CRFTagger:
+    def build(self, found: LabelArtifacts) -> Tagger | CRFTagger:
         """The model with initial weights drawn from the seed."""
         torch.manual_seed(self.seed)
-        encoder = self.model.build_encoder(input_space(vocab, self.task.char_encoder))
+        target, pieces = found.target, found.subwords
+        space = input_space(found.vocab, self.task.char_encoder) if pieces is None else pieces.space()
+        encoder = self.model.build_encoder(space)
         if isinstance(target, TagTarget) and self.task.crf == "linear":
+            if pieces is not None:
+                return SubwordCRFTagger(encoder, target.space(), encoder.width, pieces.around)
             return CRFTagger(encoder, target.space(), encoder.width)
+        if pieces is not None:
+            return SubwordTagger(encoder, target.space(), encoder.width, pieces.around)
         return Tagger(encoder, target.space(), encoder.width)
 
     def vocabularies(self, run: Path) -> Mapping[str, TokenStrings]:
@@ -102,6 +130,8 @@ class LabelRecipe(Recipe):
         words, chars = found.vocab.token_strings()
         rows = {"encoder.embed.weight": words, "encoder.embed.words.weight": words}
         rows["encoder.embed.chars.embed.weight"] = chars
+        if found.subwords is not None:
+            rows = {"encoder.embed.weight": found.subwords.token_strings()}
         if isinstance(found.target, TagTarget):
             rows |= dict.fromkeys(("readout.weight", "readout.bias"), TokenStrings(found.target.names))
         return rows
@@ -109,23 +139,24 @@ class LabelRecipe(Recipe):
     def loader(self, run: Path, group: ProcessGroup = ProcessGroup()) -> LabelLoader:  # noqa: B008
         """The loader of the prepared data."""
         target = self.load_artifacts(run).target
-        return LabelLoader.open(run / "data", target, self.train.batch_tokens, self.seed, group)
+        return LabelLoader.open(run / "data", target, self.train.batch_tokens, self.seed, group, self.subwords)
 
     def training_parts(self, run: Path, group: ProcessGroup) -> tuple[Objective, LabelLoader, LabelValidation]:
-        loader, vocab = self.loader(run, group), self.load_artifacts(run).vocab
-        model, space = self.build(vocab, loader.target), loader.target.space(self.train.label_smoothing)
+        loader, found = self.loader(run, group), self.load_artifacts(run)
+        model, space = self.build(found), loader.target.space(self.train.label_smoothing)
         objective = Objective(model, CRFTask(space) if self.task.crf == "linear" else PerToken(space))
-        predictor = self.predictor(model, vocab, loader.target)
+        predictor = self.predictor(model, found)
         return objective, loader, LabelValidation(objective, loader, predictor, self.task.samples)
 
-    def predictor(self, model: Any, vocab: WordVocab, target: TargetKind) -> LabelPredictor:
+    def predictor(self, model: Any, found: LabelArtifacts) -> LabelPredictor:
         """The predictor of a model."""
-        data, with_spans = self.data, self.task.span_scheme is not None
-        return LabelPredictor(model, vocab, target, data.unit, data.label_type, with_spans, self.task.max_length)
+        data, with_spans, window = self.data, self.task.span_scheme is not None, self.task.max_length
+        labels = data.unit, data.label_type, with_spans
+        return LabelPredictor(model, found.vocab, found.target, *labels, window, subwords=found.subwords)
 
     def load_model(self, run: Path, saved: Checkpoint, refused: Sequence[str] = ()) -> LabelModel:
         found = self.load_artifacts(run)
-        return LabelModel(with_weights(self.build(found.vocab, found.target), saved), found, self, saved.step, refused)
+        return LabelModel(with_weights(self.build(found), saved), found, self, saved.step, refused)
 
     @classmethod
     def template(cls, languages: tuple[str, str] | None) -> RecipeTemplate:
@@ -188,6 +219,34 @@ def check_label_type(data: DataConfig, task: LabelConfig, train: TrainConfig) ->
         )
 
 
+def check_tokens(recipe: LabelRecipe) -> None:
+    """Refuse settings of words where subwords are read, and the other way round."""
+    task, data = recipe.task, recipe.data
+    if task.tokens == "words":
+        if recipe.text != TokenizerConfig():
+            raise ConfigError('[text] sets up a tokenizer, and task.tokens = "words" reads none; use "subwords"')
+        if recipe.init and recipe.model.kind == "bert":
+            raise ConfigError(
+                f'task.tokens = "words": the encoder of {recipe.init} reads pieces of words; use "subwords"'
+            )
+        return
+    if data.unit == "character" or data.label_type == "text":
+        raise ConfigError('task.tokens = "subwords" cuts words into pieces, and the tokens here are characters')
+    if not isinstance(task.char_encoder, NoCharEncoder):
+        raise ConfigError(
+            f'task.char_encoder.kind = "{task.char_encoder.kind}": subwords have no character encoder; use "none", or '
+            'task.tokens = "words"'
+        )
+    if task.max_length < subwords.MAX_PIECES:
+        raise ConfigError(
+            f"task.max_length = {task.max_length}: a word may have {subwords.MAX_PIECES} pieces; use at least so many"
+        )
+    if recipe.text.dropout:
+        raise ConfigError(
+            f"text.dropout = {recipe.text.dropout}: words are tokenized once, in preparation; set it to 0"
+        )
+
+
 @dataclass(frozen=True)
 class LabelValidation:
     """Loss and metrics on the validation data, and sample predictions."""
@@ -234,6 +293,8 @@ class LabelArtifacts:
     vocab: WordVocab
     target: TargetKind
     baseline: TagBaseline
+    subwords: SubwordEncoder | None = None
+    """what cuts words into pieces, if the encoder reads these"""
 
 
 class LabelModel(Model):
@@ -252,6 +313,7 @@ class LabelModel(Model):
     ) -> None:
         super().__init__(module, recipe, step, refused)
         self.vocab, self.target, self.baseline = artifacts.vocab, artifacts.target, artifacts.baseline
+        self.artifacts = artifacts
 
     @overload
     def label(self, text: str) -> LabeledText: ...  # type: ignore[overload-overlap]  # a str is a sequence of str
@@ -267,13 +329,14 @@ class LabelModel(Model):
 
     def predictor(self) -> LabelPredictor:
         """The predictor behind `label`, for whole files and for tokenized sentences."""
-        return self.recipe.predictor(self.inference_module, self.vocab, self.target)
+        return self.recipe.predictor(self.inference_module, self.artifacts)
 
     def predict_text(self, text: str) -> str:
         return self.label(text).output
 
     def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
-        return {"source": self.vocab.word}
+        pieces = self.artifacts.subwords
+        return {"source": self.vocab.word if pieces is None else pieces.tokenizer.vocabulary.__getitem__}
 
     def saliency(self, text: str) -> Saliency:
         """Attribution of each predicted label to the words: of the tag's log-odds, or of the predicted number."""
@@ -286,7 +349,8 @@ class LabelModel(Model):
                 f"the text has {len(words):,} tokens, and at most {stats.MAX_SALIENCY_TOKENS} can be drawn; shorten it"
             )
         labels = [one.label for one in predictor.predict_tokens([words])[0]]
-        source = WordTypes.encode(words, self.vocab).collate([np.arange(len(words))]).to(module_device(self.module))
+        types = WordTypes.encode(words, predictor.word_encoder)
+        source = types.collate([np.arange(len(words))]).to(module_device(self.module))
 
         def scores(source: Tokens) -> Tensor:
             out_LC = self.module.readout(self.module(source))[0]
@@ -297,7 +361,8 @@ class LabelModel(Model):
 
         embed: Any = self.module.encoder.embed
         rows = [f"{word} {label}" for word, label in zip(words, labels, strict=True)]
-        return Saliency("each label", words, token_saliency(scores, embed, source), rows, ("label", "read"))
+        read = words if predictor.subwords is None else predictor.subwords.tokens(words)
+        return Saliency("each label", read, token_saliency(scores, embed, source), rows, ("label", "read"))
 
     def evaluate(self, request: EvalRequest, progress: Progress) -> Evaluation:
         """Accuracy, span F1, word accuracy or absolute error, next to the baseline's."""

@@ -38,7 +38,7 @@ def statistics(run: Path, loader: LabelLoader, vocab: WordVocab) -> dict[str, An
         batches = list(loader.plan(shards).epoch(0))
         found[split] = {"read": counts[split]["read"], "kept": len(shards), "issues": issues}
         found[split] |= {**shards.length_statistics("words"), "batches": len(batches)}
-        found[split]["padding"] = padding_share(shards.lengths("words"), batches)
+        found[split]["padding"] = padding_share(loader.lengths(shards), batches)
     return found
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -158,16 +159,22 @@ def _is_punctuation(character: str) -> bool:
     return unicodedata.category(character)[0] in "PS"
 
 
+class WordEncoder(Protocol):
+    """What turns a word into ids: a `WordVocab`, or a `SubwordEncoder`."""
+
+    def encode(self, word: str) -> list[int]: ...
+
+
 @dataclass(frozen=True, eq=False)
 class WordTypes:
-    """Distinct words, each as a row of ids: the word's, then its characters', then padding."""
+    """Distinct words, each as a row of ids: the word's, then its characters'; or its pieces'; then padding."""
 
     table_TC: np.ndarray
 
     @classmethod
-    def encode(cls, words: Iterable[str], vocab: WordVocab) -> WordTypes:
+    def encode(cls, words: Iterable[str], encoder: WordEncoder) -> WordTypes:
         """The rows of words."""
-        return cls.from_rows([np.array(vocab.encode(word)) for word in words])
+        return cls.from_rows([np.array(encoder.encode(word)) for word in words])
 
     @classmethod
     def from_rows(cls, rows: Sequence[np.ndarray]) -> WordTypes:

@@ -18,28 +18,28 @@ from regard.spaces import Classes, Space
 class SubwordTagger(Tagger):
     """One output per word, from the state of its first piece."""
 
-    def __init__(self, encoder: Encoder, space: Space, width: int, around: tuple[tuple[int, ...], ...]) -> None:
+    def __init__(self, encoder: Encoder, space: Space, width: int, special_ids: tuple[tuple[int, ...], ...]) -> None:
         super().__init__(encoder, space, width)
-        self.around = around
+        self.special_ids = special_ids
 
     def forward(self, source: Tokens) -> Tensor:
-        return first_piece_states(self.encoder, source, self.around)
+        return first_piece_states(self.encoder, source, self.special_ids)
 
 
 class SubwordCRFTagger(CRFTagger):
     """The same with a CRF over the labels of the words."""
 
-    def __init__(self, encoder: Encoder, space: Classes, width: int, around: tuple[tuple[int, ...], ...]) -> None:
+    def __init__(self, encoder: Encoder, space: Classes, width: int, special_ids: tuple[tuple[int, ...], ...]) -> None:
         super().__init__(encoder, space, width)
-        self.around = around
+        self.special_ids = special_ids
 
     def forward(self, source: Tokens) -> Tensor:
-        return first_piece_states(self.encoder, source, self.around)
+        return first_piece_states(self.encoder, source, self.special_ids)
 
 
-def first_piece_states(encoder: nn.Module, source: Tokens, around: tuple[tuple[int, ...], ...]) -> Tensor:
-    """(B, L, D): the state of each word's first piece; `around` are the special ids in front and at the end."""
-    pieces, first_BL = flatten_pieces(source, *around)
+def first_piece_states(encoder: nn.Module, source: Tokens, special_ids: tuple[tuple[int, ...], ...]) -> Tensor:
+    """(B, L, D): the state of each word's first piece; `special_ids` are the special ids in front and at the end."""
+    pieces, first_BL = flatten_pieces(source, *special_ids)
     states: Tensor = encoder(pieces).states.data
     last = max(states.shape[1] - 1, 0)  # without an end token, padding would point behind the last piece
     return states.take_along_dim(first_BL.clamp(max=last)[..., None], 1)

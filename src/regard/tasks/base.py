@@ -196,11 +196,6 @@ class Recipe(InitFields, ABC):
         return config.parse(recipe_class, {**table, "model": with_preset(table.get("model", {}), preset_tables())})
 
     @classmethod
-    def reads_text(cls, table: Mapping[str, Any]) -> bool:
-        """Whether a recipe of this table has a tokenizer, which it may take from the run of model.init."""
-        return hasattr(cls, "text")
-
-    @classmethod
     def class_for(cls, table: config.Table) -> type[Self]:
         """The recipe class that a table's task.kind names; the first of the list if it names none."""
         tasks = importlib.import_module("regard.tasks")

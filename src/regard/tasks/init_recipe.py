@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from regard import config
 from regard.errors import InputError, ModelError
@@ -23,6 +24,11 @@ class InitFields:
     init: Path | None = field(default=None, kw_only=True, metadata={"table": "model"})
     """fine-tuning: a run or a checkpoint whose weights training starts from; its shape is taken too unless model.kind
     is given, and its tokenizer unless the recipe sets one up"""
+
+    @classmethod
+    def reads_text(cls, table: Mapping[str, Any]) -> bool:
+        """Whether a recipe of this table has a tokenizer, which it may take from the run of model.init."""
+        return hasattr(cls, "text")
 
 
 def with_source_sections(table: config.Table, has_text: bool, started: Path | None = None) -> config.Table:

@@ -40,7 +40,7 @@ def encoder() -> SubwordEncoder:
 def test_logits_are_those_of_bert_for_token_classification() -> None:
     pieces, shape = encoder(), BertConfig(layers=2, width=16, ffn_width=32, heads=2, dropout=0.0, max_positions=16)
     torch.manual_seed(1)
-    model = SubwordTagger(shape.build_encoder(pieces.space()), Classes(3), 16, pieces.around).eval()
+    model = SubwordTagger(shape.build_encoder(pieces.space()), Classes(3), 16, pieces.special_ids).eval()
     theirs = BertForTokenClassification(
         TheirConfig(
             vocab_size=pieces.tokenizer.size, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,

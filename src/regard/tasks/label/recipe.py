@@ -119,10 +119,10 @@ class LabelRecipe(Recipe):
         encoder = self.model.build_encoder(space)
         if isinstance(target, TagTarget) and self.task.crf == "linear":
             if pieces is not None:
-                return SubwordCRFTagger(encoder, target.space(), encoder.width, pieces.around)
+                return SubwordCRFTagger(encoder, target.space(), encoder.width, pieces.special_ids)
             return CRFTagger(encoder, target.space(), encoder.width)
         if pieces is not None:
-            return SubwordTagger(encoder, target.space(), encoder.width, pieces.around)
+            return SubwordTagger(encoder, target.space(), encoder.width, pieces.special_ids)
         return Tagger(encoder, target.space(), encoder.width)
 
     def vocabularies(self, run: Path) -> Mapping[str, TokenStrings]:
@@ -225,10 +225,6 @@ def check_tokens(recipe: LabelRecipe) -> None:
     if task.tokens == "words":
         if recipe.text != TokenizerConfig():
             raise ConfigError('[text] sets up a tokenizer, and task.tokens = "words" reads none; use "subwords"')
-        if recipe.init and recipe.model.kind == "bert":
-            raise ConfigError(
-                f'task.tokens = "words": the encoder of {recipe.init} reads pieces of words; use "subwords"'
-            )
         return
     if data.unit == "character" or data.label_type == "text":
         raise ConfigError('task.tokens = "subwords" cuts words into pieces, and the tokens here are characters')

@@ -41,7 +41,7 @@ class SubwordEncoder:
         return " " if decoder and decoder["type"] == "ByteLevel" else ""
 
     @property
-    def around(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def special_ids(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Special ids in front of a sentence and at its end: [CLS] and [SEP], if the tokenizer has them."""
         tokenizer = self.tokenizer
         return ((tokenizer.sos,), (tokenizer.eos,)) if tokenizer.has_cls else ((), ())
@@ -49,7 +49,7 @@ class SubwordEncoder:
     @property
     def special(self) -> int:
         """How many these are."""
-        return sum(map(len, self.around))
+        return sum(map(len, self.special_ids))
 
     def pieces(self, word: str) -> list[int]:
         """The ids of a word's pieces; a word without one is unknown."""
@@ -95,7 +95,7 @@ class SubwordEncoder:
 
     def tokens(self, words: Sequence[str]) -> list[str]:
         """The pieces of a sentence as strings, special tokens included."""
-        before, after = self.around
+        before, after = self.special_ids
         return self.tokenizer.tokens([*before, *(piece for word in words for piece in self.pieces(word)), *after])
 
     def space(self) -> Words:

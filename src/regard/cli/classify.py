@@ -38,12 +38,15 @@ def classify(
     the label, a tab, its probability; with --top the next labels follow. An empty line stays empty. A line that cannot
     be read is reported, its output is empty, and the exit code at the end is 4.
 
+    A model of images reads the path of an image file per line (PNG, JPEG, WebP; any size).
+
     A model of tables reads one row of numbers per line, in the order of its columns or below a header line. A model of
     pairs reads two texts per line, with a tab or [SEP] between them.
 
     \b
     Examples:
       regard classify runs/movie-reviews "this movie is so great"
+      regard classify runs/mnist photo.png scan.jpg
       regard classify runs/movie-reviews -i reviews.txt -o labels.tsv --top 2
       regard classify runs/entailment "A dog barks. [SEP] An animal makes a noise."
     """
@@ -79,6 +82,9 @@ class LineClassifier:
             labels = [probs.top(self.top, self.predictor.labels) for probs in found]
             rows = enumerate(zip(part, labels, found, strict=True), start)
             self.truncated += sum(probs.truncated > 0 for probs in found)
+            for text, probs in zip(part, found, strict=True):
+                if probs.warning:
+                    Console.of_verb().print(f" warning  {text}: {probs.warning}")
             yield len(part), [self.format(n, text, best, probs.truncated) for n, (text, best, probs) in rows]
 
     def format(self, number: int, text: str, predictions: Sequence[Prediction], left_out: int) -> str:

@@ -1,6 +1,6 @@
-"""Shards: rows of ids, float32 numbers and texts in memory-mapped files, so that data may be larger than memory.
+"""Shards: rows of ids, numbers, pixels and texts in memory-mapped files, so that data may be larger than memory.
 
-A folder holds, for each column, its values one row after the other (`NAME.ids`, `NAME.float32` or `NAME.text`), the
+A folder holds, for each column, its values one row after the other (such as `NAME.ids`), the
 offsets of its rows (`NAME.offsets`, one more than there are rows), and `manifest.json` with the sizes and SHA-256 of
 all files. It is written beside its place and renamed when complete, so a folder with this name is always complete.
 """
@@ -29,8 +29,8 @@ from regard.manifest import MAX_MANIFEST
 FORMAT = 2
 """Format of the files; data of another format is prepared again. 2: columns have kinds."""
 MANIFEST = "manifest.json"
-ColumnKind = int | Literal["float32", "text"]
-"""Kind of a column: a vocabulary size for ids, "float32" for numbers, "text" for strings (stored as UTF-8)."""
+ColumnKind = int | Literal["float32", "text", "uint8"]
+"""Kind of a column: a vocabulary size for ids, "float32" for numbers, "uint8" for pixels, "text" for strings."""
 Arrays = Mapping[str, np.ndarray]
 Row = Sequence[Sequence[int] | Sequence[float] | np.ndarray | str]
 """One value per column: a sequence of ids or numbers, or a text."""
@@ -107,7 +107,8 @@ class _ColumnWriter:
         self._vocabulary = column if isinstance(column, int) else None
         self._kind = "ids" if isinstance(column, int) else column
         small = self._vocabulary is not None and self._vocabulary <= 1 << 16
-        self._dtype = np.dtype({"ids": "<u2" if small else "<u4", "float32": "<f4", "text": "u1"}[self._kind])
+        dtypes = {"ids": "<u2" if small else "<u4", "float32": "<f4", "text": "u1", "uint8": "u1"}
+        self._dtype = np.dtype(dtypes[self._kind])
         self._end = 0
         self._files = {part: (folder / f"{name}.{part}").open("wb") for part in (self._kind, "offsets")}
         self._hashes = {part: sha256() for part in self._files}
@@ -123,7 +124,7 @@ class _ColumnWriter:
     def _flat(self, rows: Sequence[Any], total: int) -> np.ndarray:
         if self._kind == "text":
             return np.frombuffer(b"".join(rows), np.uint8)
-        if self._kind == "float32":
+        if self._kind in ("float32", "uint8"):
             return np.concatenate([np.zeros(0, self._dtype), *(np.asarray(row, self._dtype) for row in rows)])
         ids = np.fromiter(chain.from_iterable(rows), np.int64, total)
         if len(ids) and not (ids.min() >= 0 and ids.max() < self._vocabulary):

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from regard.metrics.bootstrap import FloatArray
 
+TOP = 5
+"""labels of the top-5 accuracy of ILSVRC"""
 BINS = 15
 """equal-width confidence bins of the calibration error (Guo et al. 2017)"""
 MIN_PROB = 1e-12
@@ -47,13 +49,22 @@ class ClassPredictions:
         return self.prob_NC.argmax(1)
 
     def scores(self) -> list[Score]:
-        """All scores."""
-        return [self.accuracy(), self.macro_f1(), self.micro_f1(), self.calibration(), self.loss()]
+        """All scores; top-5 accuracy where there are more than five labels."""
+        top5 = [self.top5()] if len(self.labels) > TOP else []
+        return [self.accuracy(), *top5, self.macro_f1(), self.micro_f1(), self.calibration(), self.loss()]
 
     def accuracy(self) -> Score:
         """Accuracy in %."""
         right = (self.predicted_N == self.target_N).astype(float)
         return self._score("accuracy", "", [100 * right], lambda sums, n: sums[0] / n)
+
+    def top5(self) -> Score:
+        """Share of examples whose label is among the five most probable ones, in %."""
+        import numpy
+
+        best_N5 = numpy.argsort(-self.prob_NC, axis=1, kind="stable")[:, :TOP]
+        right = (best_N5 == self.target_N[:, None]).any(1).astype(float)
+        return self._score("top5", "", [100 * right], lambda sums, n: sums[0] / n)
 
     def loss(self) -> Score:
         """Mean negative log-likelihood of the target, in nats."""

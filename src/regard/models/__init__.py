@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from regard.models.alexnet import AlexNetConfig
 from regard.models.bert import BertConfig
+from regard.models.cnn import CNNConfig
 from regard.models.convolution import ConvolutionConfig
 from regard.models.elmo import ELMoConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
@@ -18,10 +20,12 @@ from regard.models.luong import LuongConfig
 from regard.models.mlp import MLPConfig
 from regard.models.presets import PRESETS, Preset, preset_tables
 from regard.models.recurrent import RecurrentConfig
+from regard.models.resnet import ResNetConfig
 from regard.models.rnnlm import RNNLMConfig
 from regard.models.rnnsearch import RNNsearchConfig
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.transformer import TransformerConfig
+from regard.models.vit import ViTConfig
 from regard.plugins import MODELS, Extensible
 
 ModelConfig = Annotated[
@@ -43,4 +47,12 @@ OwnEncoders = RecurrentConfig | ConvolutionConfig | TransformerConfig | BertConf
 EncoderOnlyConfig = Annotated[OwnEncoders, Extensible(MODELS, "build_encoder")]
 """encoders for a classification, tagging or forecasting head: configs with build_encoder(source)"""
 
-__all__ = ["PRESETS", "EncoderOnlyConfig", "ModelConfig", "OwnEncoders", "Preset", "preset_tables"]
+ImageEncoders = CNNConfig | AlexNetConfig | ResNetConfig | ViTConfig
+"""encoders of images"""
+ClassifierConfig = Annotated[OwnEncoders | ImageEncoders, Extensible(MODELS, "build_encoder")]
+"""encoders of a classifier: of texts, table rows or images"""
+
+__all__ = [
+    "PRESETS", "ClassifierConfig", "EncoderOnlyConfig", "ImageEncoders", "ModelConfig", "OwnEncoders", "Preset",
+    "preset_tables",
+]  # fmt: skip

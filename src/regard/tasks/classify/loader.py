@@ -37,12 +37,12 @@ class ExampleLoader(BucketLoader[Batch]):
         return Batches((self.input_encoder.lengths(shards),), self.tokens, self.seed)
 
     def batch(self, shards: Shards, rows: np.ndarray, epoch: int | None = None) -> Batch:
-        """Rows and their class indices; with word dropout in an epoch of training."""
+        """Rows and their class indices; varied by word dropout or augmentation in an epoch of training."""
         labels_B = torch.from_numpy(shards.flat("label")[rows].astype(np.int64))
         inputs: Sequence[Any] = shards.take(rows, COLUMN)
-        if self.word_dropout and epoch is not None:
-            inputs = self.input_encoder.drop_words(inputs, self.seeds(rows, epoch), self.word_dropout)
-        return Batch(self.input_encoder.collate(inputs), labels_B)
+        if epoch is None:
+            return Batch(self.input_encoder.collate(inputs), labels_B)
+        return Batch(self.input_encoder.collate_augmented(inputs, self.seeds(rows, epoch), self.word_dropout), labels_B)
 
     def seeds(self, rows: np.ndarray, epoch: int) -> np.ndarray:
         """One seed per row in an epoch."""

@@ -35,6 +35,8 @@ class ClassProbs:
     probs_C: np.ndarray | None
     """None for an empty text"""
     truncated: int
+    warning: str = ""
+    """what a user should know about how the input was read"""
 
     def top(self, count: int, labels: Labels) -> list[Prediction]:
         """The most probable labels, the best first; none for an empty text."""
@@ -59,7 +61,7 @@ class ClassifierPredictor:
     def predict(self, lines: Sequence[str], first_line: int = 1) -> list[ClassProbs]:
         """Class probabilities of each text; `first_line` is the number of the first, for messages."""
         encoded = self.input_encoder.encode(lines, first_line)
-        probs = [ClassProbs(None, one.truncated) for one in encoded]
+        probs = [ClassProbs(None, one.truncated, one.warning) for one in encoded]
         for rows in length_batches([len(one.row) for one in encoded], self.tokens, MAX_ROWS):
             inputs = [encoded[i].row for i in rows]
             words = [self.input_encoder.token_texts(row) for row in inputs] if tracing() else []
@@ -73,5 +75,5 @@ class ClassifierPredictor:
                         f"line {first_line + i}: the model's output is not a number; the input is too large for it"
                     )
                     raise LineError(message, first_line + i)
-                probs[i] = ClassProbs(probs_C, encoded[i].truncated)
+                probs[i] = ClassProbs(probs_C, encoded[i].truncated, encoded[i].warning)
         return probs

@@ -19,7 +19,7 @@ from regard.errors import ConfigError, DataError
 from regard.look import Saliency
 from regard.look.saliency import feature_saliency, log_odds, token_saliency
 from regard.metrics.classification import ClassPredictions, macro_f1
-from regard.models import EncoderOnlyConfig
+from regard.models import ClassifierConfig
 from regard.models.base import Classifier
 from regard.models.pooling import make_pooling
 from regard.objective import Objective, PerSequence
@@ -27,7 +27,9 @@ from regard.progress import Progress
 from regard.sequence import Tokens
 from regard.tasks.base import EvalRequest, Evaluation, Model, Recipe, RecipeTemplate, ScoredExample, with_weights
 from regard.tasks.classify import stats
-from regard.tasks.classify.config import ClassifyConfig, check_pool, check_positions
+from regard.tasks.classify.config import ClassifyConfig, check_images, check_pool, check_positions
+from regard.tasks.classify.image_sources import ImageSource
+from regard.tasks.classify.images import ImageInput, LabeledImagePreparation
 from regard.tasks.classify.inputs import InputEncoder, PairInput, TableInput, TextInput
 from regard.tasks.classify.labels import Labels, WeightedClasses
 from regard.tasks.classify.loader import ExampleLoader
@@ -52,11 +54,11 @@ class ClassifyRecipe(Recipe):
 
     verb: ClassVar[str] = "classify"
     metrics: ClassVar[tuple[str, ...]] = ("loss", "accuracy", "macro_f1")
-    scores: ClassVar[tuple[str, ...]] = ("accuracy", "macro_f1", "micro_f1", "ece", "loss")
+    scores: ClassVar[tuple[str, ...]] = ("accuracy", "top5", "macro_f1", "micro_f1", "ece", "loss")
 
     data: DataConfig
     """source of the examples"""
-    model: EncoderOnlyConfig
+    model: ClassifierConfig
     """the encoder"""
     task: ClassifyConfig = ClassifyConfig()
     """pooling, class weights, truncation"""
@@ -72,7 +74,8 @@ class ClassifyRecipe(Recipe):
     """random seed"""
 
     def __post_init__(self) -> None:
-        is_text = not isinstance(self.data, LabeledTable)
+        is_text = not isinstance(self.data, LabeledTable | ImageSource)
+        check_images(self.data, self.model, self.task)
         if is_text:
             check_pool(self.model, self.task.pool)
             check_positions(self.model, self.task, self.special_tokens)
@@ -81,7 +84,7 @@ class ClassifyRecipe(Recipe):
                     f"task.max_length = {self.task.max_length}: a pair needs at least one token for each text"
                 )
         if self.vectors.path and not (is_text and self.text.kind == "word"):
-            what = f'text.kind = "{self.text.kind}" splits them' if is_text else "a table has none"
+            what = f'text.kind = "{self.text.kind}" splits them' if is_text else f"{self.data.kind} has none"
             raise ConfigError(f'vectors.path: the file holds whole words, and {what}; use text.kind = "word"')
         if self.vectors.path and self.init:
             raise ConfigError("vectors.path and model.init both give the embedding its first weights; leave one out")
@@ -111,7 +114,9 @@ class ClassifyRecipe(Recipe):
         """Prepared files that the model needs later: texts and tables have different ones."""
         return self.preparation().artifacts
 
-    def preparation(self) -> LabeledTextPreparation | LabeledTablePreparation:
+    def preparation(self) -> LabeledTextPreparation | LabeledTablePreparation | LabeledImagePreparation:
+        if isinstance(self.data, ImageSource):
+            return LabeledImagePreparation(self.data, self.task.augment)
         if isinstance(self.data, LabeledTable):
             return LabeledTablePreparation(self.data)
         return LabeledTextPreparation(self.data, self.text, self.task, self.vectors)
@@ -171,7 +176,7 @@ class ClassifyRecipe(Recipe):
         return stats.format_statistics(statistics, self.task.max_length)
 
     def speed_unit(self) -> str:
-        return "examples"
+        return "images" if isinstance(self.data, ImageSource) else "examples"
 
     def summary(self, run: Path) -> str:
         loader, labels = self.loader(run), Labels.load(run)
@@ -302,8 +307,10 @@ class ClassificationModel(Model):
 
     def saliency(self, text: str) -> Saliency:
         """Attribution of the predicted label's log-odds to the words of a text, or to the columns of a row."""
+        if isinstance(self.input_encoder, ImageInput):
+            raise ConfigError("saliency is computed for words and columns, and this model reads images")
         row = self.input_encoder.encode([text])[0].row
-        if not row:
+        if not len(row):
             raise DataError("the text is empty; there is no prediction to explain")
         source = self.input_encoder.collate([row]).to(module_device(self.module))
         with torch.no_grad():

@@ -10,6 +10,7 @@ import numpy as np
 
 from regard.data import padding_share
 from regard.tasks.base import read_counts
+from regard.tasks.classify.images import ImageInput
 from regard.tasks.classify.inputs import COLUMN, TableInput, TextInput
 from regard.tasks.classify.labels import Labels
 from regard.tasks.classify.loader import ExampleLoader
@@ -23,7 +24,9 @@ def statistics(run: Path, loader: ExampleLoader) -> dict[str, Any]:
         found["vocabulary"] = {"kind": encoder.kind, "size": encoder.tokenizer.size}
         if encoder.vectors is not None:
             found["vectors"] = vars(encoder.vectors)
-    if isinstance(encoder, TableInput):
+    if isinstance(encoder, ImageInput):
+        found["images"] = vars(encoder.shape)
+    if isinstance(encoder, TableInput | ImageInput):
         columns = zip(encoder.scaler.names, encoder.scaler.mean, encoder.scaler.scale, strict=True)
         found["columns"] = {name: {"mean": mean, "deviation": deviation} for name, mean, deviation in columns}
     for split, shards in (("train", loader.train), ("valid", loader.valid)):
@@ -54,7 +57,8 @@ def _table_lines(found: Mapping[str, Any]) -> list[str]:
         for name, column in found["columns"].items()
     ]
     return lines + [
-        f"{split:<10}  {found[split]['kept']:,} rows in {found[split]['batches']:,} batches"
+        f"{split:<10}  {found[split]['kept']:,} {found['unit']} in {found[split]['batches']:,} batches"
+        + (f", {animated:,} with several frames" if (animated := found[split].get("animated")) else "")
         for split in ("train", "valid")
     ]
 

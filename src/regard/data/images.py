@@ -1,0 +1,185 @@
+"""Images: files read with Pillow, images of an IDX file (MNIST), and rendered digits; as arrays of 8-bit pixels.
+
+An image is named by a reference: the path of a file; FILE#NUMBER, an image of an IDX file, counted from 0; or
+digits#SPLIT/NUMBER, a digit that data/digits.py renders.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from regard.data.digits import render_digit
+from regard.errors import DataError, InputError
+from regard.files import open_regular
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm"})
+"""endings of the names of image files"""
+MAX_PIXELS = 100_000_000
+"""pixels of the largest image that is decoded; a larger one could fill the memory"""
+MAX_BYTES = 256 << 20
+"""bytes of the largest image file that is read"""
+IDX_IMAGES = 0x00000803
+REFERENCE = re.compile(r"(?P<file>.+)#(?P<number>\d+)")
+DIGIT = re.compile(r"digits#(?P<split>train|valid|test)/(?P<number>\d+)")
+CHANNEL_NAMES = {1: ("gray",), 3: ("red", "green", "blue")}
+
+
+@dataclass(frozen=True)
+class ImageShape:
+    """Size and channels of the images that a model reads, and how images of another size are fitted."""
+
+    height: int
+    width: int
+    channels: Literal[1, 3] = 3
+    resize: Literal["crop", "pad", "stretch"] = "crop"
+    """crop: the middle of the scaled image; pad: the whole with black bars; stretch: another ratio of the sides"""
+
+    @property
+    def channel_names(self) -> tuple[str, ...]:
+        """red, green and blue, or gray."""
+        return CHANNEL_NAMES[self.channels]
+
+
+@dataclass(frozen=True)
+class LoadedImage:
+    """Pixels of an image."""
+
+    pixels: np.ndarray
+    """(channels, height, width), uint8"""
+    is_animated: bool = False
+    """whether the file has more frames, of which the first was read"""
+
+
+def load_image(reference: str, shape: ImageShape) -> LoadedImage:
+    """Read the image of a reference and fit it to a shape."""
+    if digit := DIGIT.fullmatch(reference):
+        image, animated = _from_array(render_digit(int(digit["number"]), digit["split"])), False
+    elif not Path(reference).exists() and (found := REFERENCE.fullmatch(reference)):
+        image, animated = _from_array(_idx_image(Path(found["file"]), int(found["number"]))), False
+    else:
+        image, animated = open_image(Path(reference))
+    image = image.convert("L" if shape.channels == 1 else "RGB")
+    pixels = np.asarray(_fit(image, shape), np.uint8).reshape(shape.height, shape.width, shape.channels)
+    return LoadedImage(np.ascontiguousarray(pixels.transpose(2, 0, 1)), animated)
+
+
+def open_image(path: Path) -> tuple[Image.Image, bool]:
+    """Decode the first frame of an image file, upright and over white; and whether it has more frames.
+
+    The size in the header is checked before anything is decoded.
+    """
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    try:
+        with open_regular(path) as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow warns of metadata that is not used here
+            image: Image.Image = Image.open(file)
+            width, height = image.size
+            if width * height > MAX_PIXELS or file.seek(0, 2) > MAX_BYTES:
+                limit = f"at most {MAX_PIXELS:,} pixels and {MAX_BYTES >> 20} MiB are read; scale it down"
+                raise DataError(f"{path}: {width:,} x {height:,} pixels; {limit}")
+            image.load()
+            animated = bool(getattr(image, "is_animated", False))
+            return _opaque(_eight_bit(ImageOps.exif_transpose(image), path)), animated
+    except UnidentifiedImageError:
+        raise DataError(f"{path}: this is no image; expected PNG, JPEG, WebP or another format of Pillow") from None
+    except Image.DecompressionBombError:
+        raise DataError(f"{path}: too many pixels; at most {MAX_PIXELS:,} are read, scale it down") from None
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such image") from None
+    except (OSError, ValueError, SyntaxError, struct.error, EOFError, MemoryError) as error:
+        raise DataError(f"{path}: the image cannot be read ({error}); it may be truncated or damaged") from None
+
+
+def _eight_bit(image: Image.Image, path: Path) -> Image.Image:
+    """An image with 16 bits per pixel as one with 8; others as they are."""
+    from PIL import Image
+
+    if image.mode == "F":
+        raise DataError(f"{path}: pixels are floating-point numbers, without a known range; save it as PNG first")
+    if not image.mode.startswith("I"):
+        return image
+    values = np.asarray(image).astype(np.int64)
+    return Image.fromarray((values.clip(0, 65535) // 257).astype(np.uint8))
+
+
+def _opaque(image: Image.Image) -> Image.Image:
+    """An image without transparency: over white."""
+    from PIL import Image
+
+    if image.mode not in ("RGBA", "LA", "PA") and "transparency" not in image.info:
+        return image
+    over = image.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", over.size, (255, 255, 255, 255)), over)
+
+
+def _fit(image: Image.Image, shape: ImageShape) -> Image.Image:
+    from PIL import Image, ImageOps
+
+    size = (shape.width, shape.height)
+    if image.size == size:
+        return image
+    match shape.resize:
+        case "crop":
+            return ImageOps.fit(image, size, Image.Resampling.BILINEAR)
+        case "pad":
+            return ImageOps.pad(image, size, Image.Resampling.BILINEAR)
+        case "stretch":
+            return image.resize(size, Image.Resampling.BILINEAR)
+
+
+def _from_array(pixels_YX: np.ndarray) -> Image.Image:
+    from PIL import Image
+
+    return Image.fromarray(pixels_YX)
+
+
+def read_idx(path: Path) -> np.ndarray:
+    """The images (N, rows, columns) or labels (N,) of an IDX file, the format of MNIST, as a read-only view."""
+    try:
+        with open_regular(path) as file:
+            head = file.read(4)
+            dims = head[3] if len(head) == 4 and head[:3] == b"\x00\x00\x08" else 0
+            shape = struct.unpack(f">{dims}I", file.read(4 * dims)) if dims in (1, 3) else ()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except struct.error:
+        shape = ()
+    start = 4 + 4 * len(shape)
+    if not shape or path.stat().st_size != start + int(np.prod(shape, dtype=np.int64)):
+        raise DataError(f"{path}: expected an IDX file of bytes, the format of MNIST; it is another one, or truncated")
+    return np.memmap(path, np.uint8, "r", start, shape)
+
+
+@lru_cache(maxsize=4)
+def _idx_file(path: Path) -> np.ndarray:
+    return read_idx(path)
+
+
+def _idx_image(path: Path, number: int) -> np.ndarray:
+    if not path.exists():
+        raise InputError(f"{path}#{number}: there is no such image, nor a file {path}")
+    images = _idx_file(path)
+    if images.ndim != 3 or number >= len(images):
+        what = f"{len(images):,} images, counted from 0" if images.ndim == 3 else "labels, not images"
+        raise DataError(f"{path}#{number}: the file has {what}")
+    return np.asarray(images[number])
+
+
+def image_files(folder: Path) -> Iterator[Path]:
+    """The image files below a folder, by name; hidden files and other endings are passed over."""
+    for path in sorted(folder.rglob("*")):
+        if path.suffix.lower() in ENDINGS and not path.name.startswith(".") and path.is_file():
+            yield path

@@ -8,7 +8,7 @@ in the first layer, no local response normalization (Krizhevsky 2014); the names
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import nn
 
@@ -32,6 +32,8 @@ class AlexNetConfig(ModelConfigBase):
     """Krizhevsky et al. 2012"""
     dropout: float = 0.5
     """dropout before both dense layers"""
+
+    reads_images: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_share(self, "dropout")

@@ -174,6 +174,8 @@ class ModelConfigBase:
 
     kind: Any
     """the name in recipes, a Literal of one string"""
+    reads_images: ClassVar[bool] = False
+    """whether the encoder reads images instead of sequences"""
     bidirectional_lm: ClassVar[bool] = False
     """whether build() also gives a `backward_decoder`, a language model that reads texts from their end"""
 

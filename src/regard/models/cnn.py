@@ -9,7 +9,7 @@ map instead of a dense layer, so that images of any size can be read.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -40,6 +40,8 @@ class CNNConfig(ModelConfigBase):
     """convolutions per stage"""
     dropout: float = 0.1
     """dropout of whole feature maps between stages (Tompson et al. 2015)"""
+
+    reads_images: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "convolutions")

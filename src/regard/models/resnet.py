@@ -8,7 +8,7 @@ later implementations, a bottleneck that halves the resolution does it in its 3 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -41,6 +41,8 @@ class ResNetConfig(ModelConfigBase):
     """first layer: 7 x 7 with stride 2 and max pooling (ImageNet), or 3 x 3 (section 4.2, 32 x 32 images)"""
     shortcut: Literal["projection", "pad"] = "projection"
     """where a block changes the shape: a 1 x 1 convolution, or the identity padded with zeros (option A)"""
+
+    reads_images: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.depths or min(self.depths) < 1 or self.width < 1:

@@ -8,7 +8,7 @@ the patches knows that an image is two-dimensional: neighborhood is learned.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -48,6 +48,8 @@ class ViTConfig(ModelConfigBase):
     """rows and columns of a patch"""
     dropout: float = 0.0
     """share of numbers dropped from each sublayer's output and from the embeddings"""
+
+    reads_images: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "layers", "width", "heads", "patch")

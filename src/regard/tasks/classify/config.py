@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast
 
 import torch
 
-from regard.config import check_at_least, check_share, kind_of
+from regard.config import check_at_least, check_share, kind_of, union_members
 from regard.errors import ConfigError
-from regard.models import ClassifierConfig, ImageEncoders, OwnEncoders
+from regard.models import ClassifierConfig
 from regard.spaces import Pixels
 from regard.tasks.classify.augment import AugmentConfig
 from regard.tasks.classify.image_sources import ImageSource
@@ -82,14 +82,14 @@ def check_positions(model: ClassifierConfig, task: ClassifyConfig, special: int)
 def check_images(data: Any, model: ClassifierConfig, task: ClassifyConfig) -> None:
     """Refuse a vision model without images, another model for images, and augmentation of anything else."""
     is_image = isinstance(data, ImageSource)
-    own = [kind_of(member) for member in get_args(ImageEncoders)]
-    if isinstance(model, ImageEncoders) and not is_image:
+    if model.reads_images and not is_image:
         raise ConfigError(f'model.kind = "{model.kind}" reads images, and data.kind = "{data.kind}" has none')
-    if is_image and model.kind in [kind_of(member) for member in get_args(OwnEncoders)]:
-        raise ConfigError(f'model.kind = "{model.kind}" does not read images; use {", ".join(own)}')
-    if isinstance(model, ImageEncoders):
-        shape = data.shape()
+    if is_image and not model.reads_images:
+        vision = [kind_of(member) for member in union_members(ClassifierConfig) if member.reads_images]
+        raise ConfigError(f'model.kind = "{model.kind}" does not read images; use {", ".join(vision)}')
+    if is_image:
+        shape, config = data.shape(), cast(Any, model)
         with torch.device("meta"):
-            model.build_encoder(Pixels(shape.channels, shape.height, shape.width))  # refuses sizes that do not fit
+            config.build_encoder(Pixels(shape.channels, shape.height, shape.width))  # refuses sizes that do not fit
     if task.augment.is_used and not is_image:
         raise ConfigError("task.augment varies images, and there are none; leave it out")

@@ -50,13 +50,14 @@ WHOLE = (
 """whole runs of about a minute, cheapest first"""
 MINUTES = (
     "vectors/reviews", "generate/time-machine", "label/ewt-upos", "label/conll2000-chunks", "classify/movie-reviews",
-    "label/restore-french",
+    "label/restore-french", "generate/tiny-shakespeare-gpt",
 )  # fmt: skip
 """runs of less than ten minutes"""
 LONG = (
     "translate/es-en", "translate/multi30k-de-en-rnnsearch", "translate/multi30k-de-en-luong",
     "generate/shakespeare-bpe", "generate/shakespeare", "generate/tiny-shakespeare", "compare/fr-en",
-    "compare/multi30k-de-en", "translate/multi30k-en-de", "translate/fr-en",
+    "compare/multi30k-de-en", "translate/multi30k-en-de", "translate/multi30k-fr-en", "translate/fr-en",
+    "translate/multi30k-fr-en-finetune", "generate/tiny-shakespeare-gpt-large",
 )  # fmt: skip
 PLANNED = {"demo": 1200, "translate/es-en": 2800, "compare/fr-en": 2000, "generate/tiny-shakespeare": 4000}
 """planned steps of recipes with a budget of minutes; others of that kind: 1,500"""
@@ -145,6 +146,7 @@ def record(job: Job, folder: Path) -> None:
         name = "demo" if job.name.startswith("demo/") else "/".join(job.name.split("/")[:2])
         config = replace(config, minutes=None, steps=PLANNED.get(name, 1500))
     objective, loader, _ = recipe.training_parts(run.path, group)
+    run.init_model(objective.model, recipe)
     drop_later_rows(series, run.path)
     listener = SeriesFile(series, job.steps, run.path)
     metrics = {recipe.train.best_metric: 0.0}

@@ -39,7 +39,7 @@ from regard.tasks.init_weights import INIT_FILE, InitReport, InitSource, check_s
 from regard.train import checkpoint, checkpoint_store
 from regard.train.checkpoint_store import run_folder
 from regard.train.config import refused_changes, resumable_settings
-from regard.train.divergence import check_resumable
+from regard.train.divergence import check_loadable, check_resumable
 from regard.train.events import Listener
 from regard.train.manifest import read_manifest
 from regard.train.parameter_limit import parameter_limit, resume_limit
@@ -253,6 +253,7 @@ def _choose_checkpoint(run: Path, path: Path) -> tuple[checkpoint.Checkpoint, tu
 
 def _best_or_newest(run: Path) -> checkpoint.FoundCheckpoint:
     """The best checkpoint of a run if it is intact, else the newest good one, and why others were refused."""
+    check_loadable(run)
     refused: tuple[str, ...] = ()
     try:
         found = checkpoint.FoundCheckpoint(checkpoint.best(run), ())

@@ -238,6 +238,12 @@ def test_a_learning_rate_of_1000_ends_with_5_and_names_no_next_command(tiny, run
     resumed = run_cli("train", "runs/tiny", "train.schedule.lr=1e-3")
     message = "error: runs/tiny diverged and has no good checkpoint to resume from; start again with --fresh\n"
     assert (resumed.code, resumed.err) == (3, message)
+    used = run_cli("translate", "runs/tiny", "un texte")
+    message = (
+        "error: runs/tiny diverged and has no good checkpoint to use; train it again with --fresh and a lower learning "
+        "rate, or name one of runs/tiny/checkpoints to look at the weights as they are\n"
+    )
+    assert (used.code, used.out, used.err) == (3, "", message)
     assert run_cli("train", "runs/tiny", "train.schedule.lr=1e-3", "train.steps=2", "--fresh", "-q").code == 0
 
 

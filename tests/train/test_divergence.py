@@ -6,7 +6,7 @@ import math
 import os
 import random
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -88,6 +88,24 @@ def test_a_loss_that_jumps_and_falls_again_is_no_divergence() -> None:
     losses += [5347.0, 5422.0, 4439.0, 2444.0, 2006.0, 2278.0, 2296.0, 2633.0, 1432.0, 1861.0, 1503.0, 1160.0, 693.4]
     assert stop_step([(loss, 1e5) for loss in losses]) == 0
     assert stop_step([(loss, 1e5) for loss in losses[:11]] + [(3918.0, 1e5)] * 50) == 23  # it stays where it is
+
+
+def test_a_density_that_finds_its_scale_in_the_first_twenty_steps_is_no_divergence() -> None:
+    """A forecaster with a Gaussian head on a series without noise, at a rate of 0.003."""
+    losses = [16.1, 534.0, 558.8, 739.6, 1002.0, 929.7, 701.9, 427.7, 468.6, 593.9, 335.3, 169.7, 245.3, 267.2, 161.5]
+    losses += [153.3, 221.2, 141.9, 112.5, 102.0, 111.4, 65.1, 61.4, 65.8, 62.7]
+    assert stop_step([(loss, 10.0) for loss in losses]) == 0
+    assert stop_step([(16.1, 10.0)] * 20 + [(loss, 10.0) for loss in losses]) == 31  # later it is one
+
+
+def test_only_a_loss_of_at_most_the_first_makes_earlier_weights_good() -> None:
+    state = DivergenceState()
+    for step, loss in enumerate([8.0, 7.0, 30.0, 8.0, 40.0, 50.0, 60.0, 1e6], 1):
+        RULE.observe(state, step, loss, 1.0, 1.0)
+        if step % 2 == 0:
+            state.mark_checkpoint(step)
+    # step 8 is the first fault; the loss of step 4 was computed by the weights of step 3
+    assert (state.last_good_step, state.rollback_step) == (3, 2)
 
 
 def test_a_loss_that_falls_slowly_is_found_and_the_good_checkpoint_is_from_before_it_rose() -> None:
@@ -226,6 +244,56 @@ def test_a_run_stops_before_the_update_and_its_last_good_checkpoint_is_kept(tmp_
     train(objective(), CopyTask(), SHORT, tmp_path / "run")
     train(objective(), CopyTask(), SHORT, tmp_path / "whole")
     assert newest(tmp_path / "run").digest == newest(tmp_path / "whole").digest
+
+
+def test_a_best_validation_after_the_bad_update_is_the_best_of_the_run_no_more(tmp_path: Path) -> None:
+    events: list[Event] = []
+    model = objective()
+    with pytest.raises(Diverged):  # step 6 is validated for the first time, with weights that no loss has shown yet
+        train(model, CopyTask(), SHORT, tmp_path / "a", listeners=[*explode(model, 6), events.append])
+    assert [event.best for event in events if isinstance(event, Validated)] == [True]
+    assert checkpoint.best(tmp_path / "a") is None and events[-1] == Ended(8, "diverged", {})
+
+    for keep, expected in ((9, 2), (2, None)):  # the best one before is kept, or was pruned
+        model, run = objective(), tmp_path / f"{keep}"
+        accuracies = iter([0.5, 0.4, 0.9, 0.3, 0.2])
+        config = replace(SHORT, save_every=1, validate_every=2, best_metric="accuracy", keep_checkpoints=keep)
+        with pytest.raises(Diverged):
+            train(model, CopyTask(), config, run, listeners=explode(model, 6), validate=lambda: score(accuracies))  # noqa: B023
+        best = checkpoint.best(run)
+        assert (newest(run).step, best and best.step) == (5, expected)
+        report = train(objective(), CopyTask(), replace(config, steps=7), run, validate=lambda: score(accuracies))  # noqa: B023
+        assert report.best == ({"accuracy": 0.5, "step": 2.0} if expected else {"accuracy": 0.3, "step": 6.0})
+
+
+def score(accuracies: Iterator[float]) -> Any:
+    return {"accuracy": next(accuracies)}, ()
+
+
+def test_a_validation_in_the_middle_of_an_explosion_is_not_the_best(tmp_path: Path) -> None:
+    events: list[Event] = []
+    model = objective()
+    config = replace(STABLE, divergence=DivergenceRule(steps=5))
+    with pytest.raises(Diverged, match="training diverged at step 9"):
+        train(model, CopyTask(), config, tmp_path, listeners=[*explode(model, 4), events.append])
+    assert [(event.step, event.best) for event in events if isinstance(event, Validated)] == [(6, False)]
+    assert checkpoint.best(tmp_path) is None and newest(tmp_path).step == 2
+
+
+def test_a_single_spike_does_not_keep_a_validation_from_being_the_best(tmp_path: Path) -> None:
+    report = train(poison(objective(), [5], 1e9), CopyTask(), replace(STABLE, clip_norm=1e-3), tmp_path)
+    assert report.best["step"] == 12.0 and newest(tmp_path).state["divergence"]["faults"] == [5]
+
+
+def test_checkpoints_of_an_earlier_divergence_are_not_good(tmp_path: Path) -> None:
+    model = objective()
+    with pytest.raises(Diverged):
+        train(model, CopyTask(), SHORT, tmp_path, listeners=explode(model, 6))
+    assert newest(tmp_path).step == 4 and (tmp_path / "checkpoints/00000006").is_dir()
+    model = objective()
+    with pytest.raises(Diverged, match="00000004, step 4; resume"):  # it saves nothing before it diverges again
+        config = replace(SHORT, save_every=99, validate_every=99)
+        train(model, CopyTask(), config, tmp_path, listeners=explode(model, 8))
 
 
 def newest(run: Path) -> checkpoint.Checkpoint:

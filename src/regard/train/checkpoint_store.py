@@ -172,6 +172,15 @@ def set_link(run: Path, link: Link, folder: Path) -> None:
     fsync_folder(run)
 
 
+def remove_link(run: Path, link: Link) -> None:
+    """Remove `last` or `best`; a copied directory in its place is moved to the other checkpoints."""
+    path = run / link
+    if path.is_dir() and not path.is_symlink():
+        _move_copy(run, path)
+    path.unlink(missing_ok=True)
+    fsync_folder(run)
+
+
 def _move_copy(run: Path, copied: Path) -> None:
     """Move a directory that a copying tool left in place of a link to the other checkpoints."""
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +30,8 @@ MAX_MARK = 1 << 16
 """bytes of the largest such file; it has a few hundred"""
 RECOVERY = 10
 """a fault of less than a tenth of the largest recent one is a run that recovers"""
+EARLY_RECOVERY = 2
+"""the same within the first 2 x steps, in which a density may still find its scale: less than half"""
 NORM_MEMORY = 100
 """steps over which the running mean of the gradient norm's logarithm forgets"""
 
@@ -72,10 +75,13 @@ class DivergenceRule:
             state.since = state.since if state.faults else step
             state.faults.append(step)
             state.sizes.append(size)
-            falling = size < max(state.sizes) / RECOVERY and step - state.since < 8 * self.steps
+            recovery = EARLY_RECOVERY if step <= 2 * self.steps else RECOVERY
+            falling = size < max(state.sizes) / recovery and step - state.since < 8 * self.steps
             return Fault(kind, value, limit, len(state.faults), 2 * self.steps, falling)
         if state.first_loss is None:
             state.first_loss = loss
+        if not state.faults and loss <= state.first_loss:
+            state.learned = step
         state.seen = min(state.seen + 1, NORM_MEMORY)
         state.log_norm += (math.log(max(norm, 1e-30)) - state.log_norm) / state.seen
         return None
@@ -119,7 +125,7 @@ class Fault:
     """faults among the last `window` steps, with this one"""
     window: int
     falling: bool
-    """whether it is less than a tenth of the largest of them: training recovers"""
+    """whether it is less than a tenth (early: half) of the largest of them: training recovers"""
 
     @property
     def lasts(self) -> bool:
@@ -156,8 +162,10 @@ class DivergenceState:
     """how many times the limit each of them was"""
     since: int = 0
     """the first of the steps that were too large, each less than 2 x steps after the one before"""
+    learned: int = 0
+    """the last step before them whose loss was at most the first one"""
     good: int | None = None
-    """step of a checkpoint that was followed by good steps up to the next one"""
+    """step of a checkpoint after which a loss was at most the first one"""
     latest: int | None = None
     """step of the latest checkpoint that was saved when no recent step was too large"""
     rollbacks: int = 0
@@ -173,12 +181,22 @@ class DivergenceState:
         Checkpoints of an interruption are not remembered: a rollback must not depend on them.
         """
         if not self.faults and step != self.latest:
-            self.good, self.latest = self.latest, step
+            if self.latest is not None and self.latest < self.learned:
+                self.good = self.latest
+            self.latest = step
+
+    def rejects(self, loss: float) -> bool:
+        """Whether weights with this validation loss cannot be the best: after recent faults, and worse than untrained.
+
+        A single step that was too large says nothing about them, nor does a skipped one.
+        """
+        return bool(self.faults) and not (self.first_loss is not None and loss <= self.first_loss)
 
     @property
     def last_good_step(self) -> int:
-        """The last step whose weights gave a loss within the limits at the next step; -1 if there is none."""
-        return self.since - 2
+        """The last step after whose weights a loss was at most the first one, before the faults; -1 or less: none."""
+        known = -1 if self.good is None else self.good
+        return max(min(self.since - 2, self.learned - 1), known)
 
     @property
     def rollback_step(self) -> int | None:
@@ -193,10 +211,15 @@ class DivergenceState:
 
 
 def last_good_checkpoint(run: Path, step: int, relink: bool) -> checkpoint.Checkpoint | None:
-    """The newest good checkpoint up to a step; `last` is pointed to it if `relink`. None: there is none."""
+    """The newest good checkpoint up to a step; `last` and `best` leave later ones if `relink`. None: there is none.
+
+    Those after `last` are left over from before an earlier divergence, and are not good.
+    """
+    last = checkpoint_store.resolve_link(run, "last")
+    limit = checkpoint_store.parse_name(last) if last is not None else None
     for path in reversed(checkpoint_store.checkpoints(run)):
         found = checkpoint_store.parse_name(path)
-        if found is None or found[0] > step:
+        if found is None or found[0] > step or (limit is not None and found > limit):
             continue
         try:
             good = checkpoint.read(path)
@@ -204,8 +227,34 @@ def last_good_checkpoint(run: Path, step: int, relink: bool) -> checkpoint.Check
             continue
         if relink:
             checkpoint_store.set_link(run, "last", path)
+            _relink_best(run, good)
         return good
+    if relink:
+        checkpoint_store.remove_link(run, "best")
     return None
+
+
+def _relink_best(run: Path, good: checkpoint.Checkpoint) -> None:
+    """Point a `best` that lies after the good checkpoint to the best up to that one, or remove it if that is gone."""
+    with suppress(ModelError):
+        best = checkpoint.best(run)
+        if best is None or best.step <= good.step:
+            return
+    step = good.state.get("best", {}).get("step")
+    for path in reversed(checkpoint_store.checkpoints(run)):
+        with suppress(ModelError):
+            if (checkpoint_store.parse_name(path) or (None,))[0] == step and checkpoint.read(path):
+                return checkpoint_store.set_link(run, "best", path)
+    checkpoint_store.remove_link(run, "best")
+
+
+def check_loadable(run: Path) -> None:
+    """Refuse to use a run whose checkpoints are all of weights that had diverged."""
+    if checkpoint_store.checkpoints(run) and not _read_mark(run, "is_resumable", True):
+        raise ModelError(
+            f"{run} diverged and has no good checkpoint to use; train it again with --fresh and a lower learning rate, "
+            f"or name one of {run / checkpoint_store.FOLDER} to look at the weights as they are"
+        )
 
 
 def mark_diverged(run: Path, step: int, reason: str, schedule: str, is_resumable: bool = True) -> None:
@@ -220,9 +269,12 @@ def has_diverged(run: Path) -> bool:
     return (run / MARK).is_file()
 
 
-def schedule_has_changed(run: Path, schedule: str) -> bool:
-    """Whether the run diverged by another learning-rate schedule, and has no checkpoint of this one yet."""
-    return bool(_read_mark(run, "schedule", schedule) != schedule)
+def adapt_to_resumption(run: Path, state: DivergenceState, step: int, schedule: str) -> None:
+    """Let a run that diverged count the checkpoint that it resumes from as good, and take a new schedule as it is."""
+    if has_diverged(run):
+        state.good = step if _read_mark(run, "is_resumable", True) else state.good
+        if _read_mark(run, "schedule", schedule) != schedule:
+            state.rollbacks = 0
 
 
 def check_resumable(run: Path) -> None:

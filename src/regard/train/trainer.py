@@ -35,12 +35,12 @@ from regard.train.control import COMMANDS, RADIX, Command, Control
 from regard.train.divergence import (
     DivergenceState,
     Fault,
+    adapt_to_resumption,
     advice,
     clear_diverged,
     first_nonfinite,
     last_good_checkpoint,
     mark_diverged,
-    schedule_has_changed,
 )
 from regard.train.events import Began, Ended, Event, Listener, RolledBack, Saved, Skipped, Stepped, Validated
 from regard.train.optim import FlatParameters, optimizer_tensors, restore_optimizer, set_learning_rate
@@ -106,8 +106,7 @@ class Trainer:
         self.ema = [w.clone() for w in self.flat.weights()] if config.ema else []
         self.hidden_state: Any = None
         self.state = self.restore(found.checkpoint) if found.checkpoint else TrainState(self.planned_steps())
-        if schedule_has_changed(run, repr(config.schedule)):
-            self.state.divergence.rollbacks = 0  # the new rate is taken as it is
+        adapt_to_resumption(run, self.state.divergence, self.state.step, repr(config.schedule))
         moved_from = before if before not in (None, self.device.type) else None
         began = Began(self.state.step, self.state.steps, parameters(objective), found.refused, moved_from=moved_from)
         smoothing = float(getattr(objective.task.space, "smoothing", 0.0))
@@ -139,8 +138,7 @@ class Trainer:
 
     def step(self, accumulated: Sequence[tuple[Batch, Mapping[str, int]]]) -> None:
         """One update: the gradient of the mean loss per prediction over all accumulated batches and all ranks."""
-        started, number = time.perf_counter(), self.state.step + 1
-        batches = [batch for batch, _ in accumulated]
+        started, number, batches = time.perf_counter(), self.state.step + 1, [batch for batch, _ in accumulated]
         counts = self.count_predictions(batches)
         torch.manual_seed(self.step_seed(number))
         value, hidden_state = self.gradients(batches, counts, self.hidden_state)
@@ -222,7 +220,7 @@ class Trainer:
         good = last_good_checkpoint(self.run, memory.last_good_step, self.group.is_main)
         if self.group.is_main:
             mark_diverged(self.run, step, reason, repr(self.config.schedule), good is not None)
-        self.notify(Ended(step, "diverged", self.state.best))
+        self.notify(Ended(step, "diverged", good.state["best"] if good else {}))
         raise Diverged(advice(step, reason, good, rate_setting(self.config.schedule)))
 
     def roll_back(self, step: int, reason: str) -> None:
@@ -231,6 +229,7 @@ class Trainer:
         found = last_good_checkpoint(self.run, step, self.group.is_main)
         if found is None:
             raise ModelError(f"{self.run}: the checkpoint of step {step} is gone, and training cannot be rolled back")
+        self.group.max_over_ranks(0)  # the main rank has moved the links
         self.state = self.restore(found)
         self.group.max_over_ranks(0)  # every rank has read the checkpoint before it may be pruned
         self.state.position, self.hidden_state = diverged.position, None
@@ -253,7 +252,7 @@ class Trainer:
             return self.handle_divergence(self.config.divergence.observe_validation(state.divergence, state.step))
         value, before = metrics[metric], state.best.get(metric)
         improved = before is None or (value < before if metric in LOWER_IS_BETTER else value > before)
-        better = improved and math.isfinite(value)
+        better = improved and math.isfinite(value) and not state.divergence.rejects(metrics.get("loss", math.inf))
         state.stale = 0 if better else state.stale + 1
         state.drops = count_drops(self.config.schedule, state.drops, state.stale)
         if better:
@@ -319,8 +318,8 @@ class Trainer:
                 groups["model"] = copy.deepcopy(weights(self.objective.model))  # tied names stay one tensor
         else:
             groups["model"] = weights(self.objective.model)
-        state = {**asdict(self.state), "processes": self.group.size, "threads": torch.get_num_threads()}
-        state["device"] = self.device.type
+        machine = {"processes": self.group.size, "threads": torch.get_num_threads(), "device": self.device.type}
+        state = {**asdict(self.state), **machine}
         keep, keep_steps = self.config.keep_checkpoints, self.state.divergence.kept_steps
         path = checkpoint.save(self.run, self.state.step, groups, state, keep=keep, best=best, keep_steps=keep_steps)
         if self.state.step or self.state.divergence.rollbacks:  # the initial weights are no progress
@@ -354,6 +353,8 @@ class Trainer:
         state = TrainState(**stored, divergence=DivergenceState(**memory))
         if not self.config.minutes:  # minutes were converted into steps once; steps or epochs may have been changed
             state.steps = self.planned_steps()
+        if checkpoint_store.resolve_link(self.run, "best") is None:
+            state.best = {}  # it is gone: the next one counts
         if "hidden_state" in found.groups:
             own = bptt_state.select_rank(found.tensors("hidden_state"), self.group.rank)
             self.hidden_state = bptt_state.unpack(own, self.hidden_state_after(state.position))

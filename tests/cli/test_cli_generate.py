@@ -184,6 +184,10 @@ def test_eval_prints_perplexity_and_bits_per_character(run_cli: RunCli, writer: 
     (tmp_path / "other.txt").write_text("The sea blew west.\n" * 9)
     assert json.loads(run_cli("eval", writer, "--data", tmp_path / "other.txt", "--json").out)["scores"][1]["value"] > 0
     assert run_cli("eval", writer, "--min", "bits=0.001").code == 6
+    assert scores["bits_per_byte"]["value"] == pytest.approx(scores["bits"]["value"])  # the book is ASCII
+    assert run_cli("eval", writer, "--min", "bits_per_byte=0.001").code == 6
+    refused = run_cli("eval", writer, "--stride", "4")
+    assert refused.code == 2 and "--stride: a sliding window is for models that read each window alone" in refused.err
 
 
 def test_the_interval_of_a_score_rests_on_every_window_of_every_stream(run_cli: RunCli, writer: Path) -> None:

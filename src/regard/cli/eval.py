@@ -35,6 +35,13 @@ NO_TEST_SPLIT = (
 )
 @click.option("--min", "minimums", multiple=True, metavar="SCORE=NUMBER", help="Exit with code 6 if a score is worse.")
 @click.option("--beam", type=int, help="Beam size; 1 is greedy search.  [default: the recipe's]")
+@click.option(
+    "--stride",
+    type=int,
+    metavar="N",
+    help="Language models: slide the window by N tokens and score only those; the others are context.  "
+    "[default: windows side by side]",
+)
 @json_option
 def evaluate(
     run: Path,
@@ -43,17 +50,20 @@ def evaluate(
     split: str | None,
     minimums: tuple[str, ...],
     beam: int | None,
+    stride: int | None,
     as_json: bool,
 ) -> None:
     """Evaluate a model on held-out data.
 
     The metrics depend on the task; for translation they are BLEU, chrF and TER (sacrebleu) and the perplexity of the
-    references. Each is printed with its 95 % confidence interval and its signature.
+    references; for language models, perplexity, bits per character and bits per byte. Each is printed with its 95 %
+    confidence interval and its signature.
 
     \b
     Examples:
       regard eval runs/demo --min bleu=25
       regard eval runs/demo --data news.fr news.en --json
+      regard eval runs/gpt --stride 16
     """
     if data and split:
         raise click.UsageError("give either --data or --split, not both")
@@ -69,7 +79,7 @@ def evaluate(
         parse_minimum(text, Run(run_folder(run)).recipe().scores)
     model = load_model(run)
     with StageProgress(Console.of_verb()) as stages:
-        found = model.evaluate(EvalRequest((data, *more) if data else (), split, beam), stages)
+        found = model.evaluate(EvalRequest((data, *more) if data else (), split, beam, stride), stages)
     fallback = not data and split is None and found.data == "valid"
     if fallback:
         click.echo(NO_TEST_SPLIT, err=True)

@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from regard.metrics.score import format_value
 
-TITLES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "f1": "F1", "mae": "MAE", "rmse": "RMSE", "mase": "MASE"}
+TITLES = {
+    "bleu": "BLEU", "chrf": "chrF", "ter": "TER", "f1": "F1", "mae": "MAE", "rmse": "RMSE", "mase": "MASE",
+    "bits_per_byte": "bits/byte",
+}  # fmt: skip
 """Titles of metrics that differ from their names."""
 DIGITS = {"bleu": 1, "chrf": 1, "ter": 1, "ppl": 1, "accuracy": 1, "f1": 1}
 """Digits after the decimal point; all others have 3."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LOWER_IS_BETTER = frozenset({"ter", "perplexity", "ppl", "loss", "bits", "ece", "mae", "rmse", "mase"})
+LOWER_IS_BETTER = frozenset({"ter", "perplexity", "ppl", "loss", "bits", "bits_per_byte", "ece", "mae", "rmse", "mase"})
 """metrics for which lower is better; for all others higher is better"""
 
 

@@ -25,7 +25,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, get_args, get_type_hints
 
@@ -37,7 +37,6 @@ from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, DataError, at_line
 from regard.files import parse_json, read_bounded
 from regard.manifest import MAX_KEPT
-from regard.metrics import Score, UnitSums
 from regard.models import ModelConfig, preset_tables
 from regard.models.base import parameters
 from regard.nn.inference import optimize_for_inference
@@ -46,6 +45,9 @@ from regard.program import quote_path
 from regard.progress import DownloadProgress, Progress
 from regard.recipe_tables import read_tables, task_name, with_origin, with_preset, with_started_init
 from regard.sequence import Tokens
+from regard.tasks.evaluation import EvalRequest as EvalRequest
+from regard.tasks.evaluation import Evaluation as Evaluation
+from regard.tasks.evaluation import ScoredExample as ScoredExample
 from regard.tasks.init_recipe import InitFields, with_source_sections
 from regard.text.token_rows import TokenStrings
 from regard.text.tokenizer import Tokenizer
@@ -87,60 +89,6 @@ class RecipeTemplate:
     """which of these settings are written as comments"""
     hints: Sequence[str] = ()
     """lines that say where the data files go"""
-
-
-@dataclass(frozen=True)
-class EvalRequest:
-    """Request of `regard eval`: the data to score a model on."""
-
-    files: Sequence[Path] = ()
-    """the user's files; translate takes two (source and reference), the other tasks one"""
-    split: str | None = None
-    """or a split of the recipe's data; if neither is given, test if there is one, else valid"""
-    beam: int | None = None
-    """beam size; refused by tasks without beam search"""
-
-    def one_file(self) -> Path | None:
-        """The file to score, for tasks that take one file and have no beam search; None: a split is scored."""
-        if self.beam is not None:
-            raise ConfigError("--beam: this task does not use beam search; leave --beam out")
-        if len(self.files) > 1:
-            raise ConfigError(f"--data: expected one file, got {len(self.files)}")
-        return self.files[0] if self.files else None
-
-    def choose_split(self, splits: Sequence[str]) -> str:
-        """The requested split; by default test if there is one, else valid."""
-        return self.split or ("test" if "test" in splits else "valid")
-
-
-@dataclass(frozen=True)
-class ScoredExample:
-    """One example of an evaluation: the input, the model's output, and the reference."""
-
-    source: str
-    output: str
-    reference: str
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Result of `regard eval`."""
-
-    data: str
-    """name of the scored data: a split, or files"""
-    scores: Sequence[Score]
-    examples: Sequence[ScoredExample] = ()
-    """one per sentence where sentences are scored: for paired tests and scores by length"""
-    seconds: float | None = None
-    """time that decoding took; None: nothing was decoded, or it was not timed"""
-    summary_lines: Sequence[str] = ()
-    """further results as text: a confusion matrix, scores by tag or by column"""
-    detail: Mapping[str, Any] = field(default_factory=dict)
-    """the same as plain JSON"""
-    unit: str = "sentences"
-    """the scored unit: sentences, windows, questions ..."""
-    per_unit: UnitSums = ()
-    """contribution of each unit to the first score, in the order of the data: for paired tests"""
 
 
 class Recipe(InitFields, ABC):

@@ -36,18 +36,18 @@ def test_chunking_does_not_change_the_tokens_of_a_text(kind: str, monkeypatch: p
     assert len(list(chunk_text(lines))) > 20
     assert words.decode(ids) == TEXT
     assert ids == words.encode(TEXT).ids
-    assert counts == {"characters": len(TEXT), "tokens": len(ids), "texts": 0, "unknown": 0}
+    assert counts == {"characters": len(TEXT), "bytes": len(TEXT), "tokens": len(ids), "texts": 0, "unknown": 0}
 
 
 def test_a_script_without_spaces_is_cut_too() -> None:
     assert [chunk.text for chunk in chunk_text(["天地玄黃", "宇宙洪荒"], size=4)] == ["天地玄黃", "宇宙洪荒"]
 
 
-def test_texts_that_are_lines_end_with_eos_and_their_ends_count_as_characters() -> None:
+def test_texts_that_are_lines_end_with_eos_and_their_ends_count_as_characters_and_bytes() -> None:
     words, counts = tokenizer("char"), Counter[str]()
-    ids = list(chain.from_iterable(encode_text(["The", None, "sea", None], words, counts)))
-    assert words.tokens(ids) == ["T", "h", "e", "<EOS>", "s", "e", "a", "<EOS>"]
-    assert counts == {"texts": 2, "characters": 8, "tokens": 8, "unknown": 0}
+    ids = list(chain.from_iterable(encode_text(["The", None, "s♥a", None], words, counts)))
+    assert words.tokens(ids) == ["T", "h", "e", "<EOS>", "s", "<UNK>", "a", "<EOS>"]
+    assert counts == {"texts": 2, "characters": 8, "bytes": 10, "tokens": 8, "unknown": 1}
 
 
 def test_preparation_writes_one_long_row_per_split_and_counts_unknown_tokens(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from regard.models.rnnlm import RNNLMConfig
 from regard.run import Run, load
 from regard.spaces import Classes, Gaussian, Values
 from regard.tasks import Recipe
-from regard.tasks.generate.modality import bits_per_character
+from regard.tasks.generate.modality import bits_per_unit
 from regard.tasks.generate.numbers import GeneratedSeries, NumberGenerator
 from regard.tasks.generate.recipe import GenerationModel
 from regard.train.events import MetricsFile
@@ -107,4 +107,4 @@ def test_a_series_is_written_one_position_per_line():
 
 
 def test_bits_are_per_character_whatever_the_tokens():
-    assert bits_per_character(math.log(2), {"tokens": 1, "characters": 4}) == 0.25
+    assert bits_per_unit(math.log(2), {"tokens": 1, "characters": 4}, "characters") == 0.25

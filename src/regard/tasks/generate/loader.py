@@ -9,6 +9,7 @@ from hashlib import blake2b
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from regard.data.loaders import IndexLoader
 from regard.distributed import ProcessGroup
@@ -102,13 +103,35 @@ def stream_windows(
     group: ProcessGroup = ProcessGroup(),  # noqa: B008
 ) -> Iterator[Batch]:
     """A sequence once, in at most `rows` streams of equal length and at least one window; this process's share."""
-    targets = len(sequence) - 1
-    rows = max(1, min(rows, targets // window))
-    ends = np.arange(rows + 1) * targets // rows
-    mine, until = ends[:-1][group.rank :: group.size], ends[1:][group.rank :: group.size]
-    for number in range(-(-int(np.diff(ends).max()) // window)):
+    begin, end = stream_bounds(len(sequence) - 1, window, rows)
+    mine, until = begin[group.rank :: group.size], end[group.rank :: group.size]
+    for number in range(-(-int((end - begin).max()) // window)):
         starts = mine + number * window
         yield window_batch(sequence, starts, (until - starts).clip(0, window) + 1, number == 0)
+
+
+def sliding_windows(sequence: np.ndarray, window: int, stride: int, rows: int) -> Iterator[tuple[Batch, Tensor]]:
+    """A sequence once, in the streams of `stream_windows`, with a window that slides by `stride`.
+
+    Each window scores its last `stride` targets, from up to `window` inputs; the tensor (B,) counts the targets before
+    them, which are context. A stride as long as the window gives the windows of `stream_windows`.
+
+    >>> [(batch.target.data.tolist(), n.tolist()) for batch, n in sliding_windows(np.arange(7), 4, 2, rows=1)]
+    [([[0, 1, 2]], [0]), ([[0, 1, 2, 3, 4]], [2]), ([[2, 3, 4, 5, 6]], [2])]
+    """
+    starts, until = stream_bounds(len(sequence) - 1, window, rows)
+    for number in range(-(-int((until - starts).max()) // stride)):
+        scored = starts + number * stride
+        first = (scored + stride - window).clip(0)
+        lengths = np.where(scored < until, (scored + stride).clip(max=until) - first + 1, 1)
+        yield window_batch(sequence, first, lengths, True), torch.from_numpy(scored - first)
+
+
+def stream_bounds(targets: int, window: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Starts and ends of at most `rows` streams of equal length and at least one window."""
+    rows = max(1, min(rows, targets // window))
+    ends = np.arange(rows + 1) * targets // rows
+    return ends[:-1], ends[1:]
 
 
 def window_batch(sequence: np.ndarray, starts: np.ndarray, lengths: np.ndarray, resets_state: bool) -> Batch:

@@ -144,13 +144,16 @@ class TextModality(Modality):
         return encode_split(data, split, self.tokenizer)
 
     def validation_metrics(self, loss: Mapping[str, float], counts: Mapping[str, int]) -> Mapping[str, float]:
-        return {**loss, "bits": bits_per_character(loss["loss"], counts)}
+        return {**loss, "bits": bits_per_unit(loss["loss"], counts, "characters")}
 
     def eval_scores(self, perplexity: Score, counts: Mapping[str, int]) -> list[Score]:
         bounds = (perplexity.value, perplexity.low, perplexity.high)
-        value, low, high = (bits_per_character(math.log(number), counts) for number in bounds)
-        signature = perplexity.signature.replace("unit:token", "unit:character")
-        return [perplexity, Score("bits", value, low, high, signature, perplexity.n)]
+        scores = [perplexity]
+        for name, unit in (("bits", "character"), ("bits_per_byte", "byte")):
+            value, low, high = (bits_per_unit(math.log(number), counts, f"{unit}s") for number in bounds)
+            signature = perplexity.signature.replace("unit:token", f"unit:{unit}")
+            scores.append(Score(name, value, low, high, signature, perplexity.n))
+        return scores
 
     def generator(self, model: Any, options: GenerateOptions, context: int | None) -> TextGenerator:
         return TextGenerator(
@@ -242,6 +245,10 @@ class NumberModality(Modality):
         return {}
 
 
-def bits_per_character(nats: float, counts: Mapping[str, int]) -> float:
-    """Bits per character from nats per token: comparable between models with different tokens."""
-    return nats / math.log(2) * counts["tokens"] / max(1, counts["characters"])
+def bits_per_unit(nats: float, counts: Mapping[str, int], units: str) -> float:
+    """Bits per character or per byte from nats per token: comparable between models with different tokens.
+
+    >>> round(bits_per_unit(math.log(8), {"tokens": 2, "characters": 3, "bytes": 6}, "bytes"), 6)
+    1.0
+    """
+    return nats / math.log(2) * counts["tokens"] / max(1, counts[units])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, overload
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from regard import config
 from regard.data.lines import text_list
@@ -21,7 +23,7 @@ from regard.objective import Batch, StatefulNextToken
 from regard.progress import Progress
 from regard.tasks.base import EvalRequest, Evaluation, Model
 from regard.tasks.generate.config import GenerateOptions
-from regard.tasks.generate.loader import empty_source, stream_windows
+from regard.tasks.generate.loader import empty_source, sliding_windows, stream_windows
 from regard.tasks.generate.modality import Modality
 from regard.tasks.generate.predict import Generator
 
@@ -125,8 +127,11 @@ class GenerationModel(Model):
 
     @torch.no_grad()
     def evaluate(self, request: EvalRequest, progress: Progress) -> Evaluation:
-        """Perplexity and bits per character of text, nats per position of numbers; in streams, as in validation."""
-        file = request.one_file()
+        """Perplexity, bits per character and per byte of text, nats per position of numbers; as validation reads them.
+
+        With a stride, the window slides by so many positions and scores only those, so that each has more context.
+        """
+        file, stride = replace(request, stride=None).one_file(), self.check_stride(request.stride)
         data = self.recipe.data.scored_on(file) if file else self.recipe.data
         split = request.choose_split(data.splits())
         name = str(file or split)
@@ -134,32 +139,70 @@ class GenerationModel(Model):
         if len(sequence) < 2:
             raise DataError(f"{name}: there are {len(sequence)} positions to score; at least 2 are needed")
         notes = self.modality.unknown_token_notes(name, counts, sequence)
-        task, hidden_state, windows, order = StatefulNextToken(self.modality.space()), None, [], []
-        for number, batch in enumerate(stream_windows(sequence, self.recipe.task.window, self.recipe.rows)):
-            found, hidden_state = window_nll(self.module, task, batch, hidden_state)
-            windows += found
-            order += [(row, number) for row, length in enumerate(batch.target.lengths.tolist()) if length > 1]
-            progress("scoring", sum(count for _, count in windows), len(sequence) - 1)
-        nats, predictions = zip(*windows, strict=True)
-        scores = self.modality.eval_scores(perplexity(nats, predictions), counts)
+        per_unit = self._score_windows(sequence, stride, progress)
+        score = perplexity([nats for nats, _ in per_unit], [count for _, count in per_unit])
+        if stride is not None:
+            score = replace(score, signature=f"{score.signature}|window:{self.recipe.task.window}|stride:{stride}")
+        scores = self.modality.eval_scores(score, counts)
         detail = {"unknown": counts["unknown"]} if notes else {}
-        per_unit = [window for _, window in sorted(zip(order, windows, strict=True))]  # in the order of the text
         return Evaluation(name, scores, summary_lines=notes, detail=detail, unit="windows", per_unit=per_unit)
+
+    def check_stride(self, stride: int | None) -> int | None:
+        """A stride of evaluation that fits the model; raises if it does not."""
+        window = self.recipe.task.window
+        if stride is not None and has_hidden_state(self.module):
+            raise ConfigError(
+                f"--stride: a sliding window is for models that read each window alone, and {self.recipe.model.kind} "
+                "carries its hidden state from window to window, so every token has the whole text before it as "
+                "context; leave --stride out"
+            )
+        if stride is not None and not 1 <= stride <= window:
+            raise ConfigError(f"--stride: expected from 1 to task.window = {window}, got {stride}")
+        return stride
+
+    def _score_windows(self, sequence: np.ndarray, stride: int | None, progress: Progress) -> list[tuple[float, int]]:
+        """Negative log-likelihood and predictions of each window's targets, in the order of the text.
+
+        The targets of a sliding window are summed over whole windows, so that all strides have the same units.
+        """
+        window, rows, total = self.recipe.task.window, self.recipe.rows, len(sequence) - 1
+        task, hidden_state, done = StatefulNextToken(self.modality.space()), None, 0
+        batches: Iterable[tuple[Batch, Tensor | None]] = (
+            ((batch, None) for batch in stream_windows(sequence, window, rows))
+            if stride is None
+            else sliding_windows(sequence, window, stride, rows)
+        )
+        sums: dict[tuple[int, int], tuple[float, int]] = {}
+        for number, (batch, context) in enumerate(batches):
+            found, hidden_state = window_nll(self.module, task, batch, hidden_state, context)
+            for row, (nats, count) in found.items():
+                unit = row, number * (stride or window) // window
+                before = sums.get(unit, (0.0, 0))
+                sums[unit] = before[0] + nats, before[1] + count
+                done += count
+            progress("scoring", done, total)
+        return [sums[unit] for unit in sorted(sums)]
 
 
 @torch.no_grad()
 def window_nll(
-    model: Any, task: StatefulNextToken, batch: Batch, hidden_state: Any
-) -> tuple[list[tuple[float, int]], Any]:
-    """Negative log-likelihood and predictions of each window of a batch that has any, and the next hidden state."""
+    model: Any, task: StatefulNextToken, batch: Batch, hidden_state: Any, context: Tensor | None = None
+) -> tuple[dict[int, tuple[float, int]], Any]:
+    """Negative log-likelihood and predictions of each row of a batch that has any, and the next hidden state.
+
+    `context` (B,): leading targets of each row that are not scored.
+    """
     batch = batch.to(module_device(model))
     features, hidden_state = task.features(model, batch, hidden_state)
     real_BT, targets_BT = task.targets(batch)["next"]
-    found = []
-    for features_TD, targets_T, real_T in zip(features["next"], targets_BT, real_BT, strict=True):
+    if context is not None:
+        number_T = torch.arange(real_BT.shape[1], device=real_BT.device)
+        real_BT = real_BT & (number_T >= context.to(real_BT.device)[:, None])
+    found = {}
+    for row, (features_TD, targets_T, real_T) in enumerate(zip(features["next"], targets_BT, real_BT, strict=True)):
         if count := int(real_T.sum()):
             nats = chunked_loss(model.readout, task.space.nll, features_TD[real_T], targets_T[real_T])
-            found.append((float(nats), count))
+            found[row] = float(nats), count
     return found, hidden_state
 
 

@@ -45,13 +45,13 @@ class TextPreparation:
         return {"data": plain(self.data), "text": plain(self.text)}
 
     def run(self, folder: Path, progress: Progress) -> Mapping[str, Mapping[str, int]]:
-        """Write tokenizer.json, and the ids of train and valid; returns characters and tokens of each."""
+        """Write tokenizer.json, and the ids of train and valid; returns texts, characters, bytes and tokens of each."""
         characters = sum(len(piece) for piece in self.data.pieces("train") if piece is not None)
         progress("tokenizer", 0, total=0)
         tokenizer = self._tokenizer(characters)
         counts = {}
         for split, total in (("train", characters), ("valid", 0)):
-            counts[split] = Counter({"texts": 0, "characters": 0, "tokens": 0, "unknown": 0})
+            counts[split] = Counter({"texts": 0, "characters": 0, "bytes": 0, "tokens": 0, "unknown": 0})
             with ShardWriter(folder / split, {COLUMN: tokenizer.size}) as writer:
                 for ids in encode_text(self.data.pieces(split), tokenizer, counts[split]):
                     writer.append([(ids,)])
@@ -145,7 +145,7 @@ def encode_text(
 ) -> Iterator[list[int]]:
     """The ids of a text, many at a time, with <EOS> after each text that ends; updates `counts`.
 
-    The end of a text counts as one character, so that bits per character include <EOS>.
+    The end of a text counts as one character and as one byte, so that bits per character and per byte include <EOS>.
     """
     counts = Counter() if counts is None else counts
     # some tokenizers put a space before a text; in the middle of a text, that is the space before its first word
@@ -157,6 +157,7 @@ def encode_text(
         for c, ids in zip(some, rows, strict=True):
             counts["texts"] += c.ends
             counts["characters"] += len(c.text) + c.ends
+            counts["bytes"] += len(c.text.encode()) + c.ends
             counts["tokens"] += len(ids)
             counts["unknown"] += ids.count(tokenizer.unk)
         yield list(chain.from_iterable(rows))

@@ -47,7 +47,7 @@ class GenerateRecipe(Recipe):
 
     verb: ClassVar[str] = "generate"
     metrics: ClassVar[tuple[str, ...]] = ("loss", "ppl", "bits")
-    scores: ClassVar[tuple[str, ...]] = ("perplexity", "bits", "loss")
+    scores: ClassVar[tuple[str, ...]] = ("perplexity", "bits", "bits_per_byte", "loss")
 
     data: GenerateData = field(default_factory=Shakespeare)
     """source of the text or the series; by default, Shakespeare's plays"""

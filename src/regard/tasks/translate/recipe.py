@@ -296,6 +296,7 @@ class TranslationModel(Model):
     def eval_pairs(self, request: EvalRequest) -> tuple[str, list[str], list[str]]:
         """The data to score: its name, sources and references."""
         preparation = self.recipe.preparation()
+        request.refuse_stride()
         if request.files:
             if len(request.files) != 2:
                 raise ConfigError(f"--data: expected two files, sources and references, got {len(request.files)}")

@@ -21,7 +21,6 @@ import pytest
 from helpers import refusal
 from regard.data import Shards
 from regard.errors import ConfigError, DataError, ModelError, NetworkError
-from regard.models import PRESETS
 from regard.run import Recipe, Run, load
 from regard.tasks.translate.prepare import Vocabularies
 from regard.train import checkpoint
@@ -124,7 +123,9 @@ def test_the_validation_split_shares_no_source_with_training(tmp_path: Path) -> 
         (['model={kind = "seq2seq", dropout = -0.1}'], "model: dropout = -0.1 must be at least 0 and below 1"),
         (["model.width=true"], "model.width: expected a whole number, got True"),
         (["seed=1.5"], "seed: expected a whole number, got 1.5"),
-        (["model.preset=[1]"], f'model.preset: there is no "[1]"; there are {", ".join(PRESETS)}'),
+        (["model.preset=[1]"],
+         'model.preset: there is no preset "[1]"; `regard config explain model.preset` lists them'),
+        (["model.preset=gpt-3-13"], 'model.preset: there is no preset "gpt-3-13"; did you mean gpt-3-13b?'),
         (["train.optimizer.betas=[2, 0.5]"],
          "train.optimizer: betas = [2.0, 0.5] must each be at least 0 and below 1"),
         (['train.optimizer={kind = "adamw", eps = -1.0}'], "train.optimizer: eps = -1.0 must be at least 0"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -62,13 +63,24 @@ def with_preset(model: Any, presets: Mapping[str, config.Table]) -> Any:
         return model
     name = model["preset"]
     if not isinstance(name, str) or name not in presets:
-        raise ConfigError(f'model.preset: there is no "{name}"; there are {", ".join(presets)}')
+        raise ConfigError(f"model.preset: {unknown_preset(str(name), list(presets))}")
     shape, rest = presets[name], {key: value for key, value in model.items() if key != "preset"}
     if rest.get("kind", shape["kind"]) != shape["kind"]:
         raise ConfigError(
             f'model.preset = "{name}" is a {shape["kind"]}, and model.kind says {rest["kind"]}; leave one of them out'
         )
     return {**shape, **rest}
+
+
+def unknown_preset(name: str, presets: Sequence[str]) -> str:
+    """The message about a name that no preset has, with the closest one.
+
+    >>> unknown_preset("gpt3", ["gpt-2", "gpt-3"])
+    'there is no preset "gpt3"; did you mean gpt-3?'
+    """
+    close = difflib.get_close_matches(name.lower(), presets, n=1)
+    guess = f"did you mean {close[0]}?" if close else "`regard config explain model.preset` lists them"
+    return f'there is no preset "{name}"; {guess}'
 
 
 def expand_paths(value: Any) -> Any:

@@ -48,6 +48,11 @@ def check_recipe(path: Path, settings: Sequence[str], started: Path | None = Non
             raise
 
 
+def preset_names() -> list[str]:
+    """The names of all presets."""
+    return list(_content()["presets"])
+
+
 def recipe_shapes() -> dict[str, Any] | None:
     """Classes with the settings of each task, made of the table; None if the true ones are needed or at hand."""
     if has_plugins() or "torch" in sys.modules:

@@ -21,6 +21,7 @@ from regard.cli.average import average
 from regard.cli.classify import classify
 from regard.cli.compare import compare
 from regard.cli.completion import completion
+from regard.cli.cost import cost
 from regard.cli.data import data
 from regard.cli.demo import demo
 from regard.cli.doctor import doctor
@@ -71,7 +72,7 @@ def cli() -> None:
 
 VERBS = (
     demo, new, data, train, evaluate, translate, generate, classify, label, forecast, vectors, look, studio, compare,
-    lesson, average, runs, config, doctor, completion,
+    cost, lesson, average, runs, config, doctor, completion,
 )  # fmt: skip
 for verb in VERBS:
     cli.add_command(verb)

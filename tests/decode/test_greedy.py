@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from regard.decode import Beam, ban, collect, decode, search, wu_penalty
+from regard.decode import Beam, ban, collect, decode, min_length, repetition_penalty, search, wu_penalty
 from regard.nn import int8_argmax
 from regard.nn.inference import InferenceLinear, optimize_for_inference
 from regard.nn.int8_argmax import Int8Argmax
@@ -22,8 +22,8 @@ def count_calls(monkeypatch):
     """Int8Argmax is used for small matrices too; its calls are collected."""
     calls, argmax = [], Int8Argmax.argmax
 
-    def counting(self, x):
-        calls.append(argmax(self, x))
+    def counting(self, x, banned=None):
+        calls.append(argmax(self, x, banned))
         return calls[-1]
 
     monkeypatch.setattr(int8_argmax, "MIN_ELEMENTS", 0)
@@ -42,7 +42,12 @@ def plain(model, source, beam, limit):
     return collect(decode(model, source, PROMPT, beam, torch.tensor([limit])))[0][0]
 
 
-@pytest.mark.parametrize("beam", [Beam(1), Beam(1, wu_penalty(0.6))], ids=["bare", "wu"])
+BANS = (min_length(3), ban(4, 7), ban(5))
+
+
+@pytest.mark.parametrize(
+    "beam", [Beam(1), Beam(1, wu_penalty(0.6)), Beam(1, processors=BANS)], ids=["bare", "wu", "bans"]
+)
 def test_int8_greedy_search_finds_what_a_beam_of_one_finds(ready, beam, count_calls):
     model, sources = ready
     for row, limit in ((0, 6), (1, 20), (2, 1)):
@@ -73,7 +78,10 @@ def test_recorded_logits_are_those_that_were_used(ready, count_calls):
     assert [int(r.data.argmax()) for r in trace.find("logits")] == list(found.tokens)
 
 
-@pytest.mark.parametrize("rows,beam", [(2, Beam(1)), (1, Beam(2)), (1, Beam(1, processors=(ban(4),)))])
+@pytest.mark.parametrize(
+    "rows,beam",
+    [(2, Beam(1)), (1, Beam(2)), (1, Beam(1, processors=(ban(4), repetition_penalty(2.0))))],
+)
 def test_searches_that_need_all_logits_do_not_use_int8(rows, beam, count_calls):
     model = optimize_for_inference(build("transformer"))
     search(model, Tokens.pad([[5, 6]] * rows), Tokens.pad([[SOS]] * rows), beam, torch.tensor([4] * rows))
@@ -110,6 +118,34 @@ def test_the_candidates_hold_the_argmax(seed):
         assert truth[found] >= truth.max() - 1e-6 * float(row.norm()) * float(weight.norm(dim=1).max())
         count += len(rows)
     assert count < 0.05 * len(x) * len(weight)  # else it would not be faster
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_without_the_banned_rows_the_argmax_is_that_of_the_others(seed):
+    weight, x = made(seed)
+    fast = Int8Argmax(weight)
+    for row in x:
+        banned = (weight @ row).topk(9).indices
+        truth = (weight.double() @ row.double()).index_fill(0, banned, -float("inf"))
+        rows, found = fast.candidates(row[None], banned), int(fast.argmax(row[None], banned))
+        assert int(truth.argmax()) in rows.tolist() and not set(banned.tolist()) & set(rows.tolist())
+        assert truth[found] >= truth.max() - 1e-6 * float(row.norm()) * float(weight.norm(dim=1).max())
+
+
+@pytest.mark.parametrize("x", [0.0, float("inf")])
+def test_banned_rows_are_left_out_where_the_bound_says_nothing(x):
+    weight, _ = made(1)
+    vector, banned = torch.full((1, weight.shape[1]), x), torch.tensor([0, 1, 3])
+    expected = (vector @ weight.T).index_fill(1, banned, -float("inf")).argmax()
+    assert int(Int8Argmax(weight).argmax(vector, banned)) == int(expected)
+
+
+def test_a_search_whose_tokens_are_all_banned_ends_as_the_plain_one_does(count_calls):
+    model = optimize_for_inference(build("gpt"))
+    beam = Beam(1, processors=(ban(*range(len(model.readout.weight))),))
+    [[found]] = search(model, Tokens.pad([[]]), PROMPT, beam, torch.tensor([4]))
+    assert found == plain(model, Tokens.pad([[]]), beam, 4) and found.complete
+    assert not count_calls
 
 
 @pytest.mark.parametrize("D", [96, 100, 313, 512])

@@ -1,11 +1,13 @@
 """Greedy search of one sentence without computing all logits: an optional accelerator.
 
 A greedy search compares no hypotheses, so scores are not needed before its end. Tokens are found by an int8 copy of the
-output projection (see nn/int8_argmax.py), and all probabilities of a sentence by one product when it has ended.
+output projection (see nn/int8_argmax.py), those that are banned left out, and all probabilities of a sentence by one
+product when it has ended.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import torch
@@ -14,6 +16,7 @@ from torch import Tensor, nn
 from regard.decode.beam import Beam
 from regard.decode.hypothesis import Choice, History, Hypothesis, Strategy, collect, extend_rows
 from regard.decode.loop import decode
+from regard.decode.processors import Ban
 from regard.models.base import EncoderDecoder
 from regard.nn.inference import InferenceLinear
 from regard.nn.int8_argmax import Int8Argmax
@@ -27,46 +30,75 @@ CHUNK = 64
 def int8_greedy(
     model: EncoderDecoder, source: Rows, prompt: Tokens, strategy: Strategy, limits_B: Tensor
 ) -> list[list[Hypothesis]] | None:
-    """Greedy search of one source by Int8Argmax. None if it does not apply: another strategy, logits processors,
+    """What `Beam(1)` finds for one source, faster; None where `int8_strategy` does not apply."""
+    fast = int8_strategy(model, len(prompt), strategy)
+    if fast is None or not isinstance(strategy, Beam):
+        return None
+    [[found]] = collect(decode(FeaturesOnly(model), source, prompt, fast, limits_B))
+    score = fast.total_score()
+    value = score / float(strategy.penalty(float(len(found.tokens))))
+    return [[Hypothesis(found.tokens, value, score, found.complete)]]
+
+
+def int8_strategy(model: EncoderDecoder, rows: int, strategy: Strategy) -> Int8Greedy | None:
+    """Greedy search by Int8Argmax, to be run with `FeaturesOnly(model)`.
+
+    None if it does not apply: another strategy, several rows, logits processors that need more than banned tokens,
     tracing, a small vocabulary, or a model without `optimize_for_inference`.
     """
-    if len(prompt) != 1 or not isinstance(strategy, Beam) or strategy.width != 1 or tracing():
+    if rows != 1 or not isinstance(strategy, Beam) or strategy.width != 1 or tracing():
         return None
-    if strategy.processors or strategy.coverage_penalty or not isinstance(model.readout, InferenceLinear):
+    bans = tuple(one for one in strategy.processors if isinstance(one, Ban))
+    if len(bans) < len(strategy.processors) or strategy.coverage_penalty:
+        return None
+    if not isinstance(model.readout, InferenceLinear):
         return None
     argmax = model.readout.int8_argmax()
-    return None if argmax is None else greedy(model, argmax, source, prompt, strategy, limits_B)
-
-
-def greedy(
-    model: EncoderDecoder, argmax: Int8Argmax, source: Rows, prompt: Tokens, beam: Beam, limits_B: Tensor
-) -> list[list[Hypothesis]]:
-    """What `Beam(1)` finds for one source, faster."""
-    strategy = Int8Greedy(argmax, beam.eos)
-    [[found]] = collect(decode(FeaturesOnly(model), source, prompt, strategy, limits_B))
-    score, tokens = 0.0, torch.tensor(found.tokens, device="cpu")  # Int8Argmax is for CPUs
-    with torch.inference_mode():
-        for features_TD, tokens_T in zip(torch.cat(strategy.features).split(CHUNK), tokens.split(CHUNK), strict=True):
-            log_TV = model.readout(features_TD).log_softmax(-1)
-            score += float(log_TV.gather(1, tokens_T[:, None]).double().sum())
-    return [[Hypothesis(found.tokens, score / float(beam.penalty(float(len(tokens)))), score, found.complete)]]
+    if argmax is None or len({id for one in bans for id in one.ids}) >= len(argmax.weight):
+        return None
+    return Int8Greedy(model.readout, argmax, strategy.eos, bans)
 
 
 @dataclass
 class Int8Greedy:
-    """Argmax from features instead of logits; features are kept, and scores stay 0."""
+    """Argmax from features instead of logits; features are kept for `total_score`, and the scores of steps stay 0."""
 
+    readout: nn.Module
     argmax: Int8Argmax
     eos: int
+    bans: tuple[Ban, ...] = ()
     features: list[Tensor] = field(default_factory=list)
+    tokens: list[Tensor] = field(default_factory=list)
     width = 1
     n_best = 1
     coverage_penalty = 0.0
 
+    def __post_init__(self) -> None:
+        # the steps at which the set of banned tokens changes, so that it is made once for each
+        self._starts = {0, *(int(one.below) for one in self.bans if one.below < math.inf)}
+        self._banned: Tensor | None = None
+
     def choose(self, features_1D: Tensor, history: History) -> tuple[Choice, History]:
+        if history.length in self._starts:
+            self._banned = self._banned_at(history.length)
+        token_1 = self.argmax.argmax(features_1D, self._banned)
         self.features.append(features_1D)
-        token_1 = self.argmax.argmax(features_1D)
+        self.tokens.append(token_1)
         return extend_rows(history, token_1, history.scores, history.scores, token_1 == self.eos)
+
+    @torch.inference_mode()
+    def total_score(self) -> float:
+        """Log-probability of the tokens chosen so far, in one product for every `CHUNK` of them."""
+        score = 0.0
+        for start in range(0, len(self.tokens), CHUNK):
+            part = slice(start, start + CHUNK)
+            log_TV = self.readout(torch.cat(self.features[part])).log_softmax(-1)
+            score += float(log_TV.gather(1, torch.cat(self.tokens[part])[:, None]).double().sum())
+        return score
+
+    def _banned_at(self, length: int) -> Tensor | None:
+        ids = sorted({id for one in self.bans if length < one.below for id in one.ids})
+        return torch.tensor(ids, device="cpu") if ids else None  # Int8Argmax is for CPUs
 
 
 class FeaturesOnly(EncoderDecoder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import torch
@@ -43,19 +43,31 @@ def apply(processors: tuple[LogitsProcessor, ...], out_NV: Tensor, history: Hist
     return processed_NV
 
 
+@dataclass(frozen=True)
+class Ban:
+    """Processor that bans the same tokens in every row: always, or for outputs with fewer than `below` tokens."""
+
+    ids: tuple[int, ...]
+    below: float = math.inf
+
+    def __call__(self, log_NV: Tensor, history: History) -> Tensor:
+        if self.below < math.inf and history.length >= self.below:
+            return log_NV
+        return log_NV.index_fill(1, torch.tensor(self.ids, dtype=torch.long, device=log_NV.device), -math.inf)
+
+
 def ban(*ids: int) -> LogitsProcessor:
     """Ban tokens.
 
     >>> ban(1)(torch.zeros(1, 3), None)
     tensor([[0., -inf, 0.]])
     """
-    return lambda log_NV, history: log_NV.index_fill(1, torch.tensor(ids, device=log_NV.device), -math.inf)
+    return Ban(ids)
 
 
 def min_length(n: int, eos: int = EOS) -> LogitsProcessor:
     """At least `n` tokens before <EOS>."""
-    ban_eos = ban(eos)
-    return lambda log_NV, history: ban_eos(log_NV, history) if history.length < n else log_NV
+    return Ban((eos,), n)
 
 
 def temperature(t: float) -> LogitsProcessor:

@@ -53,22 +53,28 @@ class Int8Argmax:
             and all(hasattr(torch.ops.quantized, name) for name in OPERATORS)
         )
 
-    def argmax(self, x_1D: Tensor) -> Tensor:
-        """(1,): the row of the largest product."""
-        rows_K = self.candidates(x_1D)
+    def argmax(self, x_1D: Tensor, banned_N: Tensor | None = None) -> Tensor:
+        """(1,): the row of the largest product, `banned_N` left out; these are not all rows."""
+        rows_K = self.candidates(x_1D, banned_N)
         if len(rows_K) == 1:
             return rows_K
         if not 0 < len(rows_K) <= len(self.weight) // 4:  # the bound says nothing: NaN, or all rows alike
-            return F.linear(x_1D, self.weight).argmax(1)
+            out_1V = F.linear(x_1D, self.weight)
+            return (out_1V if banned_N is None else out_1V.index_fill(1, banned_N, -math.inf)).argmax(1)
         # row by row: the rounding of a matrix product depends on the place of a row, and equal rows would differ
         return rows_K.index_select(0, (self.weight.index_select(0, rows_K) * x_1D).sum(1).argmax(0, keepdim=True))
 
-    def candidates(self, x_1D: Tensor) -> Tensor:
-        """(K,): the rows that can have the largest product, in order; none if the vector is not finite."""
+    def candidates(self, x_1D: Tensor, banned_N: Tensor | None = None) -> Tensor:
+        """(K,): the rows that can have the largest product, in order; none if the vector is not finite.
+
+        A banned row is no candidate, and bounds no other: the largest product is that of the other rows.
+        """
         step = max(float(x_1D.abs().amax()) / 63, 1e-30)
         if not math.isfinite(step):
             return torch.empty(0, dtype=torch.long, device="cpu")
         rough_V = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(x_1D, step, 64, self.packed)[0]
+        if banned_N is not None:
+            rough_V[banned_N] = -math.inf
         size, error = (float(_norm(row_1D)) for row_1D in (x_1D, x_1D - (x_1D / step).round() * step))
         rounding = 1e-4 * size  # of float32 products; those of x' and w' are products of integers, and exact
         bound_V = torch.add(self.errors * size, self.norms, alpha=error + rounding)

@@ -11,14 +11,20 @@ import torch
 from regard.decode import DecodeConfig
 from regard.errors import ConfigError, DataError
 from regard.models.gpt import GPTConfig
+from regard.models.llama import LlamaConfig
 from regard.models.rnnlm import RNNLMConfig
+from regard.nn import int8_argmax
+from regard.nn.inference import optimize_for_inference
 from regard.spaces import Words
 from regard.tasks.generate.predict import TextGenerator
 from regard.tasks.generate.streaming import IncrementalDetokenizer, StopStrings, TextBuilder
 from regard.text import Tokenizer, TokenizerConfig
+from zoo import sharpen
 
 TEXT = "She said: où est le café? Ναι, 日本 🙂 — and was gone."
 SAMPLING = DecodeConfig(sample=True, beam=1)
+GPT = GPTConfig(layers=1, width=16, heads=2, max_positions=12)
+LLAMA = LlamaConfig(layers=1, width=16, ffn_width=24, heads=2, max_positions=12)
 
 
 def generator(
@@ -28,8 +34,7 @@ def generator(
     words = Tokenizer.train([TEXT] * 3, text)
     torch.manual_seed(0)
     space = Words(words.size)
-    gpt = GPTConfig(layers=1, width=16, heads=2, max_positions=12)
-    config = RNNLMConfig(layers=1, width=16) if model == "rnnlm" else gpt
+    config = RNNLMConfig(layers=1, width=16) if model == "rnnlm" else GPT
     return TextGenerator(config.build(space, space).eval(), words, SAMPLING, ends, context)
 
 
@@ -106,6 +111,26 @@ def test_greedy_takes_the_likeliest_and_no_seed_changes_it() -> None:
     assert greedy.generate("She", 20) == seeded(greedy, 9).generate("She", 20)
     cold = replace(made, config=replace(SAMPLING, top_k=1))
     assert cold.generate("She", 20)[0].text == greedy.generate("She", 20)[0].text
+
+
+@pytest.mark.parametrize("config", [GPT, LLAMA], ids=["gpt", "llama"])
+@pytest.mark.parametrize("ends", [False, True])
+def test_greedy_text_of_one_prompt_by_int8_is_that_of_the_plain_path(config, ends, monkeypatch) -> None:
+    made = generator("byte-bpe", ends=ends, context=12)
+    space = Words(made.tokenizer.size)
+    module = config.build(space, space).eval()
+    sharpen(module)
+    greedy = DecodeConfig(beam=1, min_length=3)
+    plain = replace(made, model=optimize_for_inference(module), config=greedy, stop=("ca",))
+    expected = [plain.generate(prompt, 30)[0] for prompt in ("She", "Ναι", "日")]
+    monkeypatch.setattr(int8_argmax, "MIN_ELEMENTS", 0)
+    fast = replace(plain, model=optimize_for_inference(module))
+    for prompt, other in zip(("She", "Ναι", "日"), expected, strict=True):
+        [found] = fast.generate(prompt, 30)
+        assert (found.text, found.tokens, found.complete) == (other.text, other.tokens, other.complete)
+        assert found.score == pytest.approx(other.score, abs=1e-4)
+        assert "".join(fast.stream(prompt, 30)) == other.text
+    assert fast.model.readout._argmax is not None and plain.model.readout._argmax is None
 
 
 def test_a_model_of_lines_accepts_an_empty_prompt_and_ends_by_itself() -> None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.decode import DecodeConfig, Hypothesis, Strategy, ban, decode, search
+from regard.decode.greedy import FeaturesOnly, int8_strategy
 from regard.errors import ConfigError, DataError, at_line
 from regard.models.base import EncoderDecoder
 from regard.sequence import Tokens
@@ -216,8 +217,12 @@ class TextGenerator(Generator):
             extender = BatchExtender(live)
             prompt, limits, numbers = self._read_rows(live, length, segment)
             strategy = self._strategy(live, replace(self.config, beam=1, n_best=1), segment)
-            for _ in decode(self.model, self.source(len(live)), prompt, strategy, limits, numbers, extender):
+            fast = int8_strategy(self.model, len(live), strategy)
+            model = self.model if fast is None else FeaturesOnly(self.model)
+            for _ in decode(model, self.source(len(live)), prompt, fast or strategy, limits, numbers, extender):
                 yield from extender.new
+            if fast is not None:
+                live[0].score += fast.total_score()
             live, segment = [row for row in live if not row.is_complete and len(row.ids) < length], segment + 1
 
     def _search(self, rows: Sequence[TextBuilder], length: int, n: int) -> None:

@@ -45,19 +45,20 @@ FIRST = 1000
 WHOLE = (
     "forecast/airline-passengers", "forecast/seattle-weather-table", "forecast/daily-temperatures", "classify/table",
     "generate/temperatures", "label/angles-chain", "forecast/seattle-weather", "forecast/seattle-temps",
-    "classify/sst2-glove", "classify/sst2", "forecast/ett-h1",
+    "classify/sst2-glove", "classify/sst2", "forecast/ett-h1", "classify/digits",
 )  # fmt: skip
 """whole runs of about a minute, cheapest first"""
 MINUTES = (
     "vectors/reviews", "generate/time-machine", "label/ewt-upos", "label/conll2000-chunks", "classify/movie-reviews",
-    "label/restore-french", "generate/tiny-shakespeare-gpt",
+    "label/restore-french", "generate/tiny-shakespeare-gpt", "translate/multi30k-fr-en",
 )  # fmt: skip
 """runs of less than ten minutes"""
 LONG = (
     "translate/es-en", "translate/multi30k-de-en-rnnsearch", "translate/multi30k-de-en-luong",
     "generate/shakespeare-bpe", "generate/shakespeare", "generate/tiny-shakespeare", "compare/fr-en",
-    "compare/multi30k-de-en", "translate/multi30k-en-de", "translate/multi30k-fr-en", "translate/fr-en",
-    "translate/multi30k-fr-en-finetune", "generate/tiny-shakespeare-gpt-large",
+    "compare/multi30k-de-en", "translate/multi30k-en-de", "translate/fr-en",
+    "classify/mnist-cnn", "classify/mnist-vit", "translate/multi30k-fr-en-finetune", "classify/cifar10-resnet20",
+    "generate/tiny-shakespeare-gpt-large",
 )  # fmt: skip
 PLANNED = {"demo": 1200, "translate/es-en": 2800, "compare/fr-en": 2000, "generate/tiny-shakespeare": 4000}
 """planned steps of recipes with a budget of minutes; others of that kind: 1,500"""

@@ -220,6 +220,15 @@ EDITS = {
         "shifts": [5, 5000],
         "wide": 6,
     },
+    "sizes": {
+        "show": "GPT-4",
+        "layers": 48,
+        "width": 1600,
+        "vocabulary": 1000,
+        "context": 1024,
+        "tokens": 2.5,
+        "exponents": [0, 21, 30],
+    },
 }
 """Another value for each input of each lesson."""
 CHANGES = [(name, key) for name, edits in EDITS.items() for key in edits]

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from language_models import llama_shell
+from regard.lessons import teach
 from regard.models import PRESETS
 from regard.nn.attention import KeysValues, attend
 from regard.nn.positions import Sinusoids
@@ -76,6 +77,15 @@ def test_a_llama_preset_has_as_many_parameters_as_transformers_model_of_that_sha
     with torch.device("meta"):
         theirs = llama_shell(PRESETS[name].config, PRESETS[name].words[0])
     assert PRESETS[name].parameters == sum(p.numel() for p in theirs.parameters())
+
+
+def test_the_lessons_count_of_gpt_neox_20b_is_that_of_transformers_model():
+    from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
+
+    with torch.device("meta"):
+        theirs = GPTNeoXForCausalLM(GPTNeoXConfig())  # its defaults are the shape of 20B
+    counts = teach("sizes").value("counts")
+    assert counts.data[counts.labels["model"].index("GPT-NeoX-20B")][0] == sum(p.numel() for p in theirs.parameters())
 
 
 def test_gpt_3_xl_with_16_heads_would_have_what_is_quoted():

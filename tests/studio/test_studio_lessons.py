@@ -188,6 +188,19 @@ def test_all_numbers_on_the_page_equal_those_of_python(page, server, name):
 
 
 @pytest.mark.slow
+def test_records_show_every_text_under_its_label(page, server):
+    go(page, server, "#/learn/sizes")
+    value, records = teach("sizes").value("quoted"), page.locator(".result[data-value=quoted] section")
+    assert records.locator("h3").all_inner_texts() == value.labels["model"]
+    assert records.locator("dd").all_inner_texts() == flat(value.data)
+    assert records.locator("dt").all_inner_texts() == value.labels["column"] * len(value.data)
+    assert displayed(page, "total") == [("174604259328", "174,604,259,328")]
+    page.get_by_label("show", exact=True).select_option("GPT-4")
+    until(page, "document.querySelectorAll('.result[data-value=quoted] section').length === 1")
+    assert records.locator("h3").all_inner_texts() == ["GPT-4"]
+
+
+@pytest.mark.slow
 def test_the_table_of_a_heat_map_has_the_weights(page, server):
     go(page, server, "#/learn/kinds-of-attention")
     assert "√" in page.locator(".lesson-step .formula").first.inner_text()  # also without a mathematical font
@@ -282,7 +295,7 @@ def test_lessons_fit_the_screen_and_their_controls_have_accessible_names(browser
     context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=theme)
     page, number = context.new_page(), server.models()["transformer"]
     try:
-        for where in ("", "/positions", "/eight-heads", "/noam", f'/beam-search?model="{number}"&limit=4'):
+        for where in ("", "/positions", "/eight-heads", "/noam", "/sizes", f'/beam-search?model="{number}"&limit=4'):
             go(page, server, f"#/learn{where}")
             page.wait_for_selector(".lessons, .lesson-checks")
             assert page.evaluate("document.documentElement.scrollWidth") <= width, where

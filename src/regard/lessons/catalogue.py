@@ -248,6 +248,13 @@ LESSONS = {
         "depends only on the difference of the two positions.",
         "m=105 n=102",
     ),
+    "sizes": LessonEntry(
+        LANGUAGE,
+        "Sizes and costs, from GPT-1 to GPT-4",
+        "Five models with architecture, parameters, data, date and training cost as quoted, and an open one. Where the "
+        "shape is published the parameters can be counted exactly, and the cost follows from them and the tokens.",
+        "layers=48 width=1600 context=1024",
+    ),
 }
 
 

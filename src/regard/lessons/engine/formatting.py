@@ -18,12 +18,14 @@ _CONSOLE = Console(file=io.StringIO())
 def format_numbers(numbers: Sequence[float]) -> list[str]:
     """Numbers in one format: integers, up to four decimals as needed, or scientific notation.
 
+    Large integers are counts: they are shown in full, with commas.
+
     >>> format_numbers([1.0, 0.0, -1.0]), format_numbers([0.603, 0.25]), format_numbers([1e-7, 0.75])
     (['1', '0', '-1'], ['0.603', '0.250'], ['1.0e-07', '0.75'])
     """
     sizes = [abs(number) for number in numbers if number]
-    if all(number == math.floor(number) for number in numbers) and max(sizes, default=0) < 1e7:
-        return [f"{int(number)}" for number in numbers]
+    if all(number == math.floor(number) for number in numbers) and max(sizes, default=0) < 1e15:
+        return [f"{int(number):,}" if max(sizes, default=0) >= 1e7 else f"{int(number)}" for number in numbers]
     if max(sizes) >= 1e5:
         return [f"{number:.1e}" if number else "0" for number in numbers]
     if max(sizes) < 5e-3:

@@ -32,6 +32,8 @@ def picture_lines(value: Value, width: int, color: ColorDepth) -> list[Text] | N
         return curve_lines(value, width)
     if value.look == "tree":
         return tree_lines(value, width)
+    if value.look == "records":
+        return record_lines(value, width)
     return heat_map_lines(value, width, color) if is_heat_map(value) else None
 
 
@@ -150,4 +152,20 @@ def tree_lines(value: Value, width: int) -> list[Text]:
             last = child == below[-1]
             deeper = (f"{indent}{'└─ ' if last else '├─ '}", f"{indent}{'   ' if last else '│  '}")
             stack.append((child, *(deeper if branches else (indent, indent))))
+    return lines
+
+
+def record_lines(value: Value, width: int) -> list[Text]:
+    """Rows of texts: the label of a row, then each text after the label of its column.
+
+    >>> value = Value("t", [["117 million"]], ("model", "column"), {"model": ["GPT-1"], "column": ["parameters"]})
+    >>> [line.plain for line in record_lines(value, 40)]
+    ['GPT-1', '  parameters: 117 million']
+    """
+    lines: list[Text] = []
+    for label, row in zip(value.labels[value.axes[0]], value.data):
+        lines += wrap_text(label, width, STRONG)
+        for name, text in zip(value.labels[value.axes[1]], row):
+            parts = wrap_text(f"{name}: {text}", width - 4)
+            lines += [Text("  " if i == 0 else "    ").append_text(part) for i, part in enumerate(parts)]
     return lines

@@ -6,7 +6,7 @@ import { h } from "../core/dom.js";
 /** @typedef {{name: string, part: string, title: string, summary: string}} Entry */
 
 const LEAD =
-  "How it works, number by number, from a word to a Transformer. Change any number: everything after it is recomputed, by the code that the models here run on.";
+  "How it works, number by number: from a logical neuron through recurrent networks and attention to the Transformer and GPT. Change any number: everything after it is recomputed, by the code that the models here run on.";
 
 /** @returns {Promise<import("../core/types.js").Screen>} */
 export async function lessonList() {

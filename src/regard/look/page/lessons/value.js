@@ -9,7 +9,7 @@ import { searchTree } from "../widgets/search-tree.js";
 
 /**
  * @typedef {{name: string, sign: string, tree: any, axes: string[], labels: Record<string, string[]>, data: any,
- *   text: any, look: "numbers"|"weights"|"signed"|"arcs"|"line"|"log"|"tree", changed?: boolean, original?: string|null}} Value
+ *   text: any, look: "numbers"|"weights"|"signed"|"arcs"|"line"|"log"|"tree"|"records", changed?: boolean, original?: string|null}} Value
  */
 
 /** Name of a value. @param {Value} value */
@@ -52,6 +52,7 @@ export function value(value, result = false, selectedWord) {
 function drawValue(value, selectedWord) {
   if (value.look === "line" || value.look === "log") return curves(value);
   if (value.look === "tree") return searchTree(value);
+  if (value.look === "records") return records(value);
   if (value.look === "arcs")
     return h("div", { class: "lesson-wide" }, attentionArcs(value, selectedWord), heatMap(value, "weight"));
   if (value.look === "signed") return h("div", { class: "lesson-wide" }, heatMap(value, "signed"));
@@ -105,6 +106,17 @@ function table(value) {
       h("tbody", {}, ...body),
     ),
   );
+}
+
+/** Rows of texts: a list per row, with the label of its column before each text. @param {Value} value */
+function records(value) {
+  const [rowLabels, columnLabels] = value.axes.map((axis) => value.labels[axis]);
+  const fields = (/** @type {string[]} */ row) =>
+    row.map((text, j) => h("div", {}, h("dt", {}, columnLabels[j]), h("dd", { "data-exact": text }, text)));
+  const items = value.data.map((/** @type {string[]} */ row, /** @type {number} */ i) =>
+    h("section", {}, h("h3", {}, word(rowLabels[i])), h("dl", {}, ...fields(row))),
+  );
+  return h("div", { class: "lesson-wide lesson-records" }, ...items);
 }
 
 /** @param {any} item @param {string} text @param {boolean} texts @param {boolean} weight */

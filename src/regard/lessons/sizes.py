@@ -81,7 +81,7 @@ def compute(page: LessonBuilder) -> None:
     """The table as quoted, a parameter count part by part, 6 N D, and all quoted costs in one unit."""
     _quote(page)
     _count(page)
-    _published(page)
+    _count_published(page)
     _cost(page)
     _quoted_costs(page)
     _missing_exponent(page)
@@ -149,7 +149,7 @@ def _count(page: LessonBuilder) -> None:
     page.compare("the formula, and a GPT of this shape built by the package: parameters", built, sum(parts), 0)
 
 
-def _published(page: LessonBuilder) -> None:
+def _count_published(page: LessonBuilder) -> None:
     rows = [[sum(parts), QUOTED[name][1], *parts] for name, parts in _published_parts().items()]
     models = list(_published_parts())
     page.step(

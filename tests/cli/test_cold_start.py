@@ -11,9 +11,10 @@ import pytest
 from helpers import refusal
 from regard import plugins
 from regard.cli import invoke
+from regard.config import kind_of, union_members
 from regard.config import settings as every_setting
 from regard.errors import ConfigError
-from regard.models import PRESETS
+from regard.models import PRESETS, ModelConfig
 from regard.settings_table import _content, _make_class, check_recipe
 from regard.tasks import TASKS, Recipe
 
@@ -96,8 +97,10 @@ def test_no_recipe_and_no_preset_is_refused_by_the_table(monkeypatch):
     assert len(recipes) > 10
     for path in [*recipes, ROOT / "src" / "regard" / "demo.toml"]:
         check_recipe(path, [])
-    for name in PRESETS:
-        check_recipe(ROOT / "src" / "regard" / "demo.toml", [f"model={{preset = '{name}'}}"])
+    generating = [kind_of(member) for member in union_members(ModelConfig)]
+    for name, preset in PRESETS.items():
+        recipe = "src/regard/demo.toml" if preset.config.kind in generating else "recipes/classify/digits.toml"
+        check_recipe(ROOT / recipe, [f"model={{preset = '{name}'}}"])
 
 
 @pytest.mark.parametrize("task", TASKS)

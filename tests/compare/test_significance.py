@@ -67,7 +67,8 @@ def test_language_models_are_tested_against_the_best_on_the_same_windows(family)
     assert test.delta > 0 and test.low <= test.delta <= test.high and test.wins < 0.5
     assert (test.p_value < 0.05) <= (not test.low <= 0 <= test.high)
     assert worse.remark == "" and len(table.notes()) == 2
-    assert f"+{test.delta:.2f}, p = {test.p_value:.3f}" in table.text()
+    digits = 2 if worse.score.value >= 10 else 3
+    assert f"{test.delta:+.{digits}f}, p = {test.p_value:.3f}" in table.text()
 
 
 def test_a_test_is_the_same_from_cached_and_from_fresh_scores(family):

@@ -89,7 +89,8 @@ def test_an_unknown_task_is_refused_with_the_list_of_tasks():
 
 def test_a_missing_kind_is_refused_with_the_choices():
     settings = ["task.kind=classify", "data.kind=tsv", "data.train=a.tsv", "model.width=64"]
-    assert refusal(settings) == "model.kind must be given: one of recurrent, convolution, transformer, bert, mlp"
+    kinds = "recurrent, convolution, transformer, bert, elmo, mlp, cnn, alexnet, resnet, vit"
+    assert refusal(settings) == f"model.kind must be given: one of {kinds}"
 
 
 def test_best_metric_is_one_of_the_metrics_of_the_task():

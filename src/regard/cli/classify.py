@@ -47,8 +47,6 @@ def classify(
     Examples:
       regard classify runs/movie-reviews "this movie is so great"
       regard classify runs/mnist photo.png scan.jpg
-      regard classify runs/movie-reviews -i reviews.txt -o labels.tsv --top 2
-      regard classify runs/entailment "A dog barks. [SEP] An animal makes a noise."
     """
     with open_lines("classifying", CHUNK, text, source, target) as job:
         open_run(run)

@@ -63,7 +63,6 @@ def evaluate(
     Examples:
       regard eval runs/demo --min bleu=25
       regard eval runs/demo --data news.fr news.en --json
-      regard eval runs/gpt --stride 16
     """
     if data and split:
         raise click.UsageError("give either --data or --split, not both")

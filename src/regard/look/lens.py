@@ -131,8 +131,8 @@ def lens_records(records: Sequence[Record], head: LensHead | None) -> list[Recor
             logits_PV = head.project(x_PD)
             if logits_PV is None:
                 return []
-            best = logits_PV.double().softmax(-1).topk(min(TOP, logits_PV.shape[1]))
-            parts.append((best.indices.cpu(), best.values.float().cpu()))
+            best = logits_PV.cpu().double().softmax(-1).topk(min(TOP, logits_PV.shape[1]))
+            parts.append((best.indices, best.values.float()))
         ids.append(torch.cat([i for i, _ in parts]))
         probabilities.append(torch.cat([p for _, p in parts]))
     names = tuple(layer_title(record.name) for record in layers)

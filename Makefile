@@ -83,6 +83,7 @@ fix: $(VENV)/.test                         ## repair style, format and generated
 	$(BIN)/ruff format .
 	$(BIN)/python docs/settings.py
 	$(BIN)/python docs/tree.py
+	$(BIN)/python docs/line.py
 	@if [ -n '$(PAGE)' ] && command -v npx >/dev/null; then npx --yes prettier@3 --write --log-level warn $(PAGE); fi
 
 coverage: $(VENV)/.test                    ## lines and branches that the fast suite runs; the floor is in pyproject.toml

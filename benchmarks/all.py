@@ -17,6 +17,7 @@ NAMES = [
     "lengths.py",
     "cold_start.py",
     "vectors.py",
+    "vision.py",
     "memory.py",
     "crash.py",
     "kills.py",

@@ -66,6 +66,11 @@ TASKS: dict[str, tuple[tuple[str, ...], str]] = {
          "model.width=8", "train.batch_tokens=64"),
         "5.1,3.5,1.4",
     ),
+    "images": (
+        ("task.kind=classify", "data={{kind = 'digits', count = 120}}", "model={{kind = 'cnn', channels = [4, 8]}}",
+         "train.batch_tokens=16"),
+        "digits#test/7",
+    ),
     "label": (
         ("task.kind=label", "task.scheme=bio", "data.kind=conll", "data.train={}/names.conll", "data.valid_share=0.15",
          "train.batch_tokens=256", *TRANSFORMER),
@@ -75,6 +80,18 @@ TASKS: dict[str, tuple[tuple[str, ...], str]] = {
         ("task.kind=forecast", "task.horizon=4", "task.window=12", "data.kind=csv", "data.train={}/load.csv",
          "model.kind=recurrent", "model.width=8", "train.batch_tokens=96"),
         "",
+    ),
+    "fill": (
+        ("task.kind=fill", "task.length=20", "data={{kind = 'text', train = '{}/book.txt', unit = 'line'}}",
+         "text={{kind = 'wordpiece', vocab_size = 80}}", "train.batch_tokens=256",
+         "model={{kind = 'bert', layers = 1, width = 16, ffn_width = 32, heads = 2, max_positions = 32}}"),
+        "the cat [MASK] and the [MASK] too",
+    ),
+    "caption": (
+        ("task.kind=caption", "data={{kind = 'shapes', count = 100}}", "train.batch_tokens=16",
+         "model={{kind = 'encoder-decoder', encoder = {{kind = 'cnn', channels = [4, 8]}}, decoder = {{kind = 'luong', "
+         "layers = 1, width = 16}}}}"),
+        "shapes#test/3",
     ),
     "vectors": (
         ("task.kind=vectors", "data.kind=text", "data.unit=line", "data.train={}/book.txt", "model.width=8",
@@ -243,7 +260,8 @@ def run_verb(arguments: list[str], limit: float = SECONDS) -> Verdict:
 
 def verbs(task: str, run: Path, data: Path, train: bool = True) -> list[list[str]]:
     """The commands that are tried on a damaged run."""
-    kind = {"translate-two": "translate", "numbers": "generate", "table": "classify"}.get(task, task)
+    same_verb = {"translate-two": "translate", "numbers": "generate", "table": "classify", "images": "classify"}
+    kind = same_verb.get(task, task)
     use = [kind, str(run), TASKS[task][1]]
     if kind == "vectors":
         use = ["vectors", "neighbors", str(run), "cat"]

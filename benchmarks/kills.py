@@ -40,6 +40,7 @@ COMMON = ["train.save_every=1", "train.validate_every=25", "train.batch_tokens=2
 PAIRS = ["data={kind = 'phrases', count = 300}", "text.vocab_size=200", "task.bleu_sentences=5"]
 LINES = ["task={kind = 'generate', window = 16, samples = 0}", "data={kind = 'text', train = 'FOLDER/book.txt'}"]
 REVIEWS = ["task.kind=classify", "data={kind = 'tsv', train = 'FOLDER/reviews.tsv'}"]
+DIGITS = ["task={kind = 'classify', augment = {shift = 2}}", "data={kind = 'digits', count = 300}"]
 SERIES = ["task={kind = 'forecast', horizon = 4, window = 12}", "data={kind = 'csv', train = 'FOLDER/load.csv'}"]
 TAGS = ["task={kind = 'label', scheme = 'bio', crf = 'linear'}", "data={kind = 'conll', train = 'FOLDER/tags.conll'}"]
 CHAINS = {
@@ -56,11 +57,34 @@ CHAINS = {
     "generate gpt": [
         *LINES, "model={kind = 'gpt', layers = 2, width = 16, heads = 2, max_positions = 16, dropout = 0.2}",
     ],
+    "generate llama": [
+        *LINES, "model={kind = 'llama', layers = 2, width = 16, heads = 4, kv_heads = 2, max_positions = 16}",
+    ],
+    "generate elmo": [
+        *LINES, "text.kind=word", "model={kind = 'elmo', width = 8, cells = 8, filters = [4, 4], characters = 4}",
+    ],
     "generate rnnlm": [*LINES, "model={kind = 'rnnlm', layers = 2, width = 16, dropout = 0.2}"],
     "classify recurrent": [*REVIEWS, "model={kind = 'recurrent', width = 16, dropout = 0.2}"],
     "classify convolution": [*REVIEWS, "model={kind = 'convolution', layers = 2, width = 16, dropout = 0.2}"],
     "classify transformer": [
         *REVIEWS, "model={kind = 'transformer', layers = 1, width = 16, ffn_width = 32, heads = 2, dropout = 0.2}",
+    ],
+    "classify bert": [
+        *REVIEWS, "text.kind=wordpiece", "text.vocab_size=200", "task.pool=first",
+        "model={kind = 'bert', layers = 1, width = 16, ffn_width = 32, heads = 2, dropout = 0.2}",
+    ],
+    "classify images (CNN)": [*DIGITS, "model={kind = 'cnn', channels = [4, 8], dropout = 0.2}"],
+    "classify images (ResNet)": [*DIGITS, "model={kind = 'resnet', stem = 'small', depths = [1, 1], width = 4}"],
+    "classify images (ViT)": [*DIGITS, "model={kind = 'vit', layers = 1, width = 16, heads = 2, patch = 7}"],
+    "caption cnn and luong": [
+        "task.kind=caption", "data={kind = 'shapes', count = 200}",
+        "model={kind = 'encoder-decoder', encoder = {kind = 'cnn', channels = [4, 8], dropout = 0.2}, "
+        "decoder = {kind = 'luong', layers = 1, width = 16}}",
+    ],
+    "fill bert": [
+        "task={kind = 'fill', length = 20, next_sentence = true}", "text={kind = 'wordpiece', vocab_size = 120}",
+        "data={kind = 'text', train = 'FOLDER/book.txt'}",
+        "model={kind = 'bert', layers = 1, width = 16, ffn_width = 32, heads = 2, dropout = 0.2, max_positions = 32}",
     ],
     "label recurrent with CRF": [
         *TAGS, "data.valid_share=0.2", "model={kind = 'recurrent', width = 16, dropout = 0.2}",

@@ -1,14 +1,8 @@
-"""Our language models as Hugging Face's with the same weights: references for tests and benchmarks.
-
-OpenAI GPT and GPT-2 keep linear layers transposed (their Conv1D), Llama keeps queries, keys and values apart.
-"""
+"""Our language models as Hugging Face's with the same weights: references for tests and benchmarks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
-from torch import Tensor
 from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
@@ -21,45 +15,14 @@ from transformers import (
 )
 from transformers import LlamaConfig as TheirLlamaConfig
 
+from regard.exchange.gpt import GPT2Family, OpenAIGPTFamily
+from regard.exchange.llama import LlamaFamily
+from regard.exchange.weight_table import to_theirs
 from regard.models.base import EncoderDecoder
 from regard.models.gpt import GPTConfig
 from regard.models.llama import LlamaConfig
 from regard.sequence import EOS, PAD, SOS
 
-GPT_LAYER = {
-    "attention.qkv": "attn.c_attn",
-    "attention.out": "attn.c_proj",
-    "ffn.up": "mlp.c_fc",
-    "ffn.down": "mlp.c_proj",
-    "norm1": "ln_1",
-    "norm2": "ln_2",
-}
-"""parts of a block here and in OpenAI GPT and GPT-2; their linear layers are transposed"""
-GPT1_TABLES = {
-    "decoder.embed.weight": "transformer.tokens_embed.weight",
-    "decoder.positions.table.weight": "transformer.positions_embed.weight",
-    "decoder.readout.weight": "lm_head.weight",
-}
-GPT2_TABLES = {
-    "decoder.embed.weight": "transformer.wte.weight",
-    "decoder.positions.table.weight": "transformer.wpe.weight",
-    "decoder.norm.weight": "transformer.ln_f.weight",
-    "decoder.norm.bias": "transformer.ln_f.bias",
-    "decoder.readout.weight": "lm_head.weight",
-}
-LLAMA_LAYER = {
-    "attention.out": "self_attn.o_proj",
-    "ffn.gate": "mlp.gate_proj",
-    "ffn.up": "mlp.up_proj",
-    "ffn.down": "mlp.down_proj",
-    "norm1": "input_layernorm",
-    "norm2": "post_attention_layernorm",
-}
-LLAMA_TABLES = {
-    "decoder.embed.weight": "model.embed_tokens.weight",
-    "decoder.norm.weight": "model.norm.weight",
-    "decoder.readout.weight": "lm_head.weight",
-}
 IDS = {"bos_token_id": SOS, "eos_token_id": EOS, "pad_token_id": PAD}
 QUIET = {"attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0}
 
@@ -74,10 +37,10 @@ def to_transformers(model: EncoderDecoder, config: GPTConfig | LlamaConfig) -> P
     """
     vocabulary = model.readout.weight.shape[0]
     named = dict(model.named_parameters(remove_duplicate=False))
-    if isinstance(config, LlamaConfig):
-        theirs, weights = llama_shell(config, vocabulary), to_llama_names(named, config)
-    else:
-        theirs, weights = gpt_shell(config, vocabulary), to_gpt_names(named, config)
+    is_llama = isinstance(config, LlamaConfig)
+    theirs = llama_shell(config, vocabulary) if is_llama else gpt_shell(config, vocabulary)
+    family = LlamaFamily() if is_llama else OpenAIGPTFamily() if config.norm == "post" else GPT2Family()
+    weights = to_theirs(family.rows(config), named) | {"lm_head.weight": named["decoder.readout.weight"]}
     theirs.load_state_dict(weights, strict=True)
     return theirs.eval()
 
@@ -109,38 +72,6 @@ def llama_shell(config: LlamaConfig, vocabulary: int) -> PreTrainedModel:
     return (
         Qwen2ForCausalLM(Qwen2Config(**settings)) if config.qkv_bias else LlamaForCausalLM(TheirLlamaConfig(**settings))
     )
-
-
-def to_gpt_names(weights: Mapping[str, Tensor], config: GPTConfig) -> dict[str, Tensor]:
-    """The weights of a GPT under the names, and in the layout, of OpenAI GPT or GPT-2."""
-    tables, found = GPT1_TABLES if config.norm == "post" else GPT2_TABLES, {}
-    for name, tensor in weights.items():
-        if name in tables:
-            found[tables[name]] = tensor
-            continue
-        _, _, layer, part = name.split(".", 3)
-        module, _, kind = part.rpartition(".")
-        transposed = kind == "weight" and tensor.ndim == 2
-        found[f"transformer.h.{layer}.{GPT_LAYER[module]}.{kind}"] = tensor.t() if transposed else tensor
-    return found
-
-
-def to_llama_names(weights: Mapping[str, Tensor], config: LlamaConfig) -> dict[str, Tensor]:
-    """The weights of a Llama under Hugging Face's names."""
-    sizes, found = [heads * config.head_size for heads in (config.heads, config.kv_count, config.kv_count)], {}
-    for name, tensor in weights.items():
-        if name in LLAMA_TABLES:
-            found[LLAMA_TABLES[name]] = tensor
-            continue
-        _, _, layer, part = name.split(".", 3)
-        module, _, kind = part.rpartition(".")
-        stem = f"model.layers.{layer}"
-        if module == "attention.qkv":
-            for letter, rows in zip("qkv", tensor.split(sizes), strict=True):
-                found[f"{stem}.self_attn.{letter}_proj.{kind}"] = rows
-        else:
-            found[f"{stem}.{LLAMA_LAYER[module]}.{kind}"] = tensor
-    return found
 
 
 def randomize(model: EncoderDecoder, scale: float = 0.15) -> EncoderDecoder:

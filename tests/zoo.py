@@ -11,8 +11,10 @@ from torch import nn
 from regard.models import EncoderOnlyConfig
 from regard.models.base import Classifier, EncoderDecoder, Tagger
 from regard.models.bert import BertConfig
+from regard.models.cnn import CNNConfig
 from regard.models.convolution import ConvolutionConfig
 from regard.models.elmo import ELMoConfig
+from regard.models.elmo_recurrent import ELMoRecurrentConfig
 from regard.models.encoder_decoder import DecoderConfig, EncoderConfig, EncoderDecoderConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.gpt import GPTConfig
@@ -21,12 +23,14 @@ from regard.models.luong import LuongConfig
 from regard.models.mlp import MLPConfig
 from regard.models.pooling import make_pooling
 from regard.models.recurrent import RecurrentConfig
+from regard.models.resnet import ResNetConfig
 from regard.models.rnnlm import RNNLMConfig
 from regard.models.rnnsearch import RNNsearchConfig
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.transformer import TransformerConfig
-from regard.sequence import SOS, Rows, Tokens
-from regard.spaces import Classes, FactorizedWords, Gaussian, Words
+from regard.models.vit import ViTConfig
+from regard.sequence import SOS, Images, Rows, Tokens
+from regard.spaces import Classes, FactorizedWords, Gaussian, Pixels, Words
 
 V, D = 8, 16
 words = Words(V)
@@ -123,6 +127,28 @@ ZOO = {
     "rnnsearch-luong": ZooEntry(lambda: _crossed(_rnnsearch, _luong(layers=1)), text),
 }
 
+
+def images(batch: int = 3) -> Images:
+    """Random pixels."""
+    return Images(torch.randn(batch, 3, 8, 8, generator=torch.Generator().manual_seed(1)))
+
+
+def _captioner(encoder: EncoderConfig, decoder: DecoderConfig) -> EncoderDecoder:
+    return EncoderDecoderConfig(encoder=encoder, decoder=decoder).build(Pixels(3, 8, 8), words)
+
+
+_cnn = CNNConfig(channels=(4, 6), convolutions=1)
+CAPTIONERS = {
+    "cnn-seq2seq": ZooEntry(lambda: _captioner(_cnn, _seq2seq(layers=1)), images, False),
+    "cnn-every": ZooEntry(lambda: _captioner(_cnn, _seq2seq(layers=1, context="every")), images, False),
+    "cnn-rnnsearch": ZooEntry(lambda: _captioner(_cnn, _rnnsearch), images),
+    "resnet-luong": ZooEntry(
+        lambda: _captioner(ResNetConfig(width=4, depths=(1, 1), stem="small"), _luong(layers=1)), images
+    ),
+    "vit-transformer": ZooEntry(lambda: _captioner(ViTConfig(layers=1, width=8, heads=2, patch=4), _small), images),
+}
+"""encoders of images with decoders of words"""
+
 REAL = {
     "rnnlm-gaussian": ZooEntry(lambda: _rnnlm(cell="gru").build(Gaussian(2), Gaussian(2)), empty_source, False),
 }
@@ -140,6 +166,7 @@ READING: dict[str, EncoderOnlyConfig] = {
     "transformer-learned": _transformer(layers=1, positions="learned"),
     "bert": BertConfig(layers=2, width=D, ffn_width=32, heads=4, max_positions=32),
     "elmo": _elmo,
+    "elmo-recurrent": ELMoRecurrentConfig(elmo=_elmo, width=D, dropout=0.1, elmo_dropout=0.1),
     "mlp": MLPConfig(layers=2, width=D, dropout=0.1),
 }
 """one encoder of every kind"""
@@ -172,7 +199,7 @@ SERIES = replace(RAGGED, data=torch.linspace(-1, 1, 30).view(3, 5, 2))
 
 def build(name: str) -> EncoderDecoder:
     torch.manual_seed(0)
-    return (ZOO | REAL)[name].make().eval()
+    return (ZOO | CAPTIONERS | REAL)[name].make().eval()
 
 
 def reader(name: str) -> Classifier | Tagger:

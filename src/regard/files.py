@@ -40,8 +40,8 @@ class FileDigest:
     sha256: str
 
 
-def write_file(path: Path, chunks: Iterable[bytes | memoryview]) -> FileDigest:
-    """Write a new file and fsync it; return its size and SHA-256, computed while writing."""
+def write_file(path: Path, chunks: Iterable[bytes | memoryview], durable: bool = True) -> FileDigest:
+    """Write a new file; return its size and SHA-256, computed while writing. `durable`: with fsync."""
     digest, size = hashlib.sha256(), 0
     with path.open("xb", buffering=0) as file:
         for chunk in chunks:
@@ -50,7 +50,8 @@ def write_file(path: Path, chunks: Iterable[bytes | memoryview]) -> FileDigest:
             size += len(rest)
             while rest:
                 rest = rest[file.write(rest) :]
-        os.fsync(file.fileno())
+        if durable:
+            os.fsync(file.fileno())
     return FileDigest(size, digest.hexdigest())
 
 

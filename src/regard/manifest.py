@@ -178,7 +178,8 @@ def _changed(path: Path, what: str) -> ModelError:
 def check_is_run(run: Path, where: str = "") -> None:
     """Refuse a path that is not a run directory; `where` names the setting that gave it, such as "model.init: "."""
     if not os.path.lexists(run / RECIPE):
-        why = f"it has no {RECIPE}" if run.is_dir() else "there is no such directory"
+        missing = "it is a file, expected a directory" if run.is_file() else "there is no such directory"
+        why = f"it has no {RECIPE}" if run.is_dir() else missing
         raise ModelError(f"{where}{run} is not a run: {why}")
 
 

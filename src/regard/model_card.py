@@ -12,9 +12,10 @@ from regard.tasks import Recipe
 from regard.tasks.init_weights import InitReport
 from regard.train.state import TrainReport
 
+CARD_FILE = "MODEL_CARD.md"
 CARD = """# {name}
 
-A {kind} model, trained with regard {version} to {task}.
+A {kind} model, {made} with regard {version} to {task}.
 
 - data: {data}
 {lineage}- training: {step:,} updates, seed {seed}; all settings are in recipe.toml
@@ -45,12 +46,13 @@ def format_lineage(init: InitReport | None) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def write_model_card(run: Path, recipe: Recipe, report: TrainReport) -> None:
-    """Write the model card of a trained run."""
+def render_model_card(run: Path, recipe: Recipe, report: TrainReport) -> str:
+    """The model card of a trained run."""
     metrics = [f"{name} {format_value(value, 3)}" for name, value in report.best.items() if name != "step"]
-    text = CARD.format(
+    return CARD.format(
         name=run.resolve().name,
         kind=recipe.model.kind,
+        made="imported" if report.reason == "imported" else "trained",
         version=regard.__version__,
         task=recipe.kind(),
         data=recipe.data_credit(),
@@ -61,4 +63,8 @@ def write_model_card(run: Path, recipe: Recipe, report: TrainReport) -> None:
         usage=recipe.usage(run),
         path=quote_path(run),
     )
-    write_text_atomically(run / "MODEL_CARD.md", text)
+
+
+def write_model_card(run: Path, recipe: Recipe, report: TrainReport, place: Path | None = None) -> None:
+    """Write the model card of a trained run; `place` is where it will be, if that is not where it is written."""
+    write_text_atomically(run / CARD_FILE, render_model_card(place or run, recipe, report))

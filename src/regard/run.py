@@ -30,6 +30,7 @@ from regard.manifest import (
     write_recipe,
 )
 from regard.model_card import write_model_card
+from regard.packs import pack_folder
 from regard.progress import Progress, no_progress
 from regard.renamed import RENAMED_VALUES, renamed_key
 from regard.run_data import discard_unprepared, find_artifacts, is_prepared, prepare_data, share_data
@@ -201,19 +202,20 @@ class Run:
 
 
 def read_recipe(path: str | Path) -> Recipe:
-    """The recipe of a TOML file or of a run directory."""
-    return Run(path).recipe() if Path(path).is_dir() else Recipe.read(Path(path))
+    """The recipe of a TOML file, of a run directory or of a pack."""
+    at = pack_folder(path)
+    return Run(at).recipe() if at.is_dir() else Recipe.read(at)
 
 
 def load(path: str | Path, device: str = "auto", *, trainable: bool = False) -> Model:
-    """Load the model of a run: its best checkpoint, else its newest good one; or a given checkpoint of a run.
+    """Load the model of a run or of a pack: its best checkpoint, else its newest good one; or a given checkpoint.
 
     `device`: auto (an accelerator if there is one), cpu, cuda, cuda:N or mps. Its parameters are frozen (eval mode, no
     gradients), unless it is `trainable`: for a training loop of your own.
     """
     place, run = resolve_device(device), run_folder(path)
     recipe = Run(run).recipe()
-    saved, refused = _choose_checkpoint(run, Path(path))
+    saved, refused = choose_checkpoint(path)
     try:
         with parameter_limit(saved.path):
             model = recipe.load_model(run, saved, refused)
@@ -233,7 +235,7 @@ def open_source(path: Path) -> InitSource:
     run = run_folder(path)
     try:
         recipe = Run(run).recipe()
-        saved, refused = _choose_checkpoint(run, path)
+        saved, refused = choose_checkpoint(path)
     except OtherVersion:
         raise
     except ModelError as error:
@@ -243,9 +245,10 @@ def open_source(path: Path) -> InitSource:
     return InitSource(path, run, recipe, saved, refused)
 
 
-def _choose_checkpoint(run: Path, path: Path) -> tuple[checkpoint.Checkpoint, tuple[str, ...]]:
-    """The checkpoint at a path, or of a run its best or newest good one; and why others were refused."""
-    found = _best_or_newest(run) if run == path else checkpoint.FoundCheckpoint(checkpoint.read(path), ())
+def choose_checkpoint(path: str | Path) -> tuple[checkpoint.Checkpoint, tuple[str, ...]]:
+    """The checkpoint at a path, or of a run or a pack its best or newest good one; and why others were refused."""
+    run, at = run_folder(path), pack_folder(path)
+    found = _best_or_newest(run) if run == at else checkpoint.FoundCheckpoint(checkpoint.read(at), ())
     assert found.checkpoint is not None  # else a ModelError was raised
     require_manifest(run)
     return found.checkpoint, found.refused

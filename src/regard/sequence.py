@@ -154,6 +154,14 @@ class Images(Rows):
 
 
 @dataclass(frozen=True)
+class Clips(Rows):
+    """Image sequences of one size and length."""
+
+    pixels: Tensor
+    """(B, T, C, Y, X)"""
+
+
+@dataclass(frozen=True)
 class Memory(Rows):
     """Output of an encoder. Poolings to one vector: first, mean, last, final.
 

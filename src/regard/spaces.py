@@ -153,6 +153,31 @@ class SpelledWords(Words):
         return torch.where(target_N < size, target_N, UNK)
 
 
+@dataclass(frozen=True)
+class SpelledInput(InputSpace):
+    """Words with their spellings, (B, L, 1 + C): a word id, then the ids of its characters (nn/spelling.py).
+
+    A word without an id of its own is read by its characters.
+    """
+
+    words: int
+    """number of word ids"""
+
+    def embed(self, width: int) -> nn.Module:
+        return WordIdEmbedding(Words(self.words).embed(width))
+
+
+class WordIdEmbedding(nn.Module):
+    """Embedding of the word ids of spelled words: (B, L, 1 + C) -> (B, L, width)."""
+
+    def __init__(self, words: nn.Module) -> None:
+        super().__init__()
+        self.words = words
+
+    def forward(self, ids_BLC: Tensor) -> Tensor:
+        return self.words(ids_BLC[..., 0])
+
+
 class _LabelSmoothing(torch.autograd.Function):
     """Label-smoothed cross-entropy: 1 - e on the target, e spread over all tokens but <PAD> (Szegedy et al. 2016).
 

@@ -156,8 +156,8 @@ def test_the_error_for_a_run_of_another_task_names_its_verb(run_cli: RunCli, wri
          'model.kind = "transformer" reads a source, and generate has none; use rnnlm, gpt or llama'),
         (["model={kind = \"gpt\", max_positions = 8, width = 16, heads = 2}"], 2,
          "task.window = 16 is more than model.max_positions = 8; make them equal"),
-        (["model.condition=every"], 2, 'model.condition = "every" expects a vector to condition on, and generate '
-         'has only a prompt; use "none"'),
+        (["model.condition=every"], 2, 'model.condition = "every" expects a condition with every text, and data.kind = '
+         '"text" has none; use data.kind = "conditioned", or model.condition = "none"'),
         (["text.kind=bpe", "text.dropout=0.1"], 2,
          "text.dropout = 0.1: running text is tokenized once; set it to 0"),
         (["train.best_metric=bleu"], 2, "train.best_metric: expected one of loss, ppl, bits, got 'bleu'"),

@@ -69,7 +69,7 @@ def test_config_explain_prints_type_default_and_choices(run_cli):
     )
     assert "one of wu, power" in run_cli("config", "explain", "decode.length_penalty").out
     layers = run_cli("config", "explain", "model.layers").out
-    assert "model.layers (transformer, to translate or generate or classify or forecast or label): " in layers
+    assert "model.layers (transformer, to translate or generate or classify or forecast or label or fill): " in layers
     assert "model.layers (gpt, to translate or generate): " in layers
     section = json.loads(run_cli("config", "explain", "decode", "--json").out)
     assert {"key": "decode.beam", "default": 4}.items() <= section[0].items()

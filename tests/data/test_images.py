@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from regard.data.digits import digit_class, render_digit
-from regard.data.images import ImageShape, image_files, load_image, read_idx
+from regard.data.images import ImageShape, fit_image, image_files, load_image, open_image, read_idx
 from regard.errors import DataError, InputError
 
 GRAY, COLOR = ImageShape(4, 4, 1), ImageShape(4, 4)
@@ -135,3 +135,15 @@ def test_image_files_are_found_in_order_whatever_the_case_of_their_ending(tmp_pa
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"")
     assert [path.name for path in image_files(tmp_path)] == ["2.jpeg", "1.PNG"]
+
+
+def test_a_large_jpeg_is_decoded_at_a_fraction_of_its_size_and_looks_the_same(tmp_path):
+    path, shape = tmp_path / "photo.jpg", ImageShape(32, 32)
+    rows, columns = np.mgrid[0:600, 0:800]
+    waves = [127 + 100 * np.sin(rows / 90) * np.cos(columns / (60 + 30 * i)) for i in range(3)]
+    Image.fromarray(np.stack(waves, 2).astype(np.uint8)).save(path, quality=95)
+    reduced, _ = open_image(path, 2 * 32)
+    whole, _ = open_image(path)
+    assert whole.size == (800, 600) and reduced.size == (100, 75)
+    difference = np.abs(load_image(str(path), shape).pixels.astype(int) - fit_image(whole, shape).astype(int))
+    assert difference.mean() < 1

@@ -2,10 +2,13 @@
 
 import cmath
 import math
+import re
 
 import numpy as np
 import pytest
 import torch
+
+from regard.errors import ConfigError
 
 
 def array(lesson, name):
@@ -47,6 +50,120 @@ def test_one_gpt_block_by_hand(compute_lesson, text, following):
     for name, expected in (("K_longer", keys), ("V_longer", values), ("cached", logits[-1])):
         np.testing.assert_allclose(array(lesson, name), expected, atol=1e-9)
     assert lesson.value("after_next").data == "."
+
+
+BERT_TEXT = "[CLS] let's make [MASK] chicken! [SEP] it [MASK] great with {} {} [SEP]"
+
+
+def erf(x):
+    return np.vectorize(math.erf)(x)
+
+
+def normalize_exactly(x):
+    return (x - x.mean()) / np.sqrt(x.var() + 1e-12)
+
+
+def gelu(x):
+    return 0.5 * x * (1 + erf(x / math.sqrt(2)))
+
+
+def numpy_bert(lesson, words, causal=False):
+    """The layer in NumPy, position by position: attention weights and logits."""
+    names = ("E", "P", "S", "WQ", "WK", "WV", "WO", "W1", "W2", "WM")
+    E, P, S, WQ, WK, WV, WO, W1, W2, WM = (array(lesson, name) for name in names)
+    vocabulary, middle = lesson.value("vocabulary").data, words.index("[SEP]")
+    x = [
+        normalize_exactly(E[vocabulary.index(word)] + P[t] + S[1 if t > middle else 0]) for t, word in enumerate(words)
+    ]
+    weights, logits = [], []
+    for t in range(len(words)):
+        scores = np.array([(WK @ x[s]) @ (WQ @ x[t]) / 2 for s in range(t + 1 if causal else len(words))])
+        share = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+        weights.append(np.concatenate([share, np.zeros(len(words) - len(share))]))
+        y = normalize_exactly(x[t] + WO @ sum(a * (WV @ x[s]) for s, a in enumerate(share)))
+        y = normalize_exactly(y + W2 @ gelu(W1 @ y))
+        logits.append(E @ normalize_exactly(gelu(WM @ y)))
+    return np.array(weights), np.array(logits)
+
+
+@pytest.mark.parametrize(
+    ("fruit", "thing", "verb"),
+    [
+        ("orange", "sauce", "tastes"),
+        ("lemon", "sauce", "tastes"),
+        ("orange", "plates", "looks"),
+        ("lemon", "plates", "looks"),
+    ],
+)
+def test_one_bert_layer_by_hand_fills_two_masks(compute_lesson, fruit, thing, verb):
+    text = f"Let's make [MASK] chicken! [SEP] It [MASK] great with {fruit} {thing}"
+    lesson = compute_lesson("bert", text=text, answers=[fruit, verb])
+    words = BERT_TEXT.format(fruit, thing).split()
+    weights, logits = numpy_bert(lesson, words)
+    np.testing.assert_allclose(array(lesson, "A"), weights, atol=1e-9)
+    p = np.exp(logits[[3, 7]]) / np.exp(logits[[3, 7]]).sum(1, keepdims=True)
+    np.testing.assert_allclose(array(lesson, "p"), p, atol=1e-9)
+    assert lesson.value("best").data == [fruit, verb]
+    vocabulary = lesson.value("vocabulary").data
+    each = [-math.log(p[0, vocabulary.index(fruit)]), -math.log(p[1, vocabulary.index(verb)])]
+    assert lesson.value("loss").data == pytest.approx(sum(each) / 2, rel=1e-9)
+    causal, _ = numpy_bert(lesson, words, causal=True)
+    np.testing.assert_allclose(array(lesson, "A_causal"), causal, atol=1e-9)
+
+
+def test_with_a_causal_mask_the_first_mask_does_not_depend_on_the_second_segment(compute_lesson):
+    texts = [f"Let's make [MASK] chicken! [SEP] It [MASK] great with {fruit} sauce" for fruit in ("orange", "lemon")]
+    lessons = [compute_lesson("bert", text=text) for text in texts]
+    assert lessons[0].value("best_causal").data[0] == lessons[1].value("best_causal").data[0] == "lemon"
+    assert lessons[0].value("p_causal").data[0] == pytest.approx(lessons[1].value("p_causal").data[0], rel=1e-12)
+    assert lessons[0].value("best").data[0] != lessons[1].value("best").data[0]
+    assert min(lessons[0].value("later").data) > 0.9 and lessons[0].value("later_causal").data == [0, 0]
+
+
+def test_masks_are_drawn_as_in_the_paper(compute_lesson):
+    lesson = compute_lesson("bert", n=100_000)
+    masked, random_words, unchanged = lesson.value("outcomes").data
+    assert masked + random_words + unchanged == 15_000
+    assert [masked, random_words, unchanged] == pytest.approx([12_000, 1_500, 1_500], abs=4 * math.sqrt(15_000 * 0.16))
+    assert lesson.value("count").data == 2
+    read = " ".join(lesson.value("drawn").data)
+    assert read == "let's make [MASK] chicken! it [MASK] great with orange sauce"
+    order = array(lesson, "order")
+    assert sorted(np.argsort(order)[:2].tolist()) == [2, 5] == np.flatnonzero(lesson.value("predicted").data).tolist()
+    fates = [compute_lesson("bert", seed=seed) for seed in range(30)]
+    for one in fates:
+        known = set(one.value("vocabulary").data)
+        for word, original, fate, predicted in zip(
+            one.value("drawn").data,
+            one.value("order").labels["token"],
+            one.value("fate").data,
+            one.value("predicted").data,
+        ):
+            if not predicted or fate >= 0.9:
+                assert word == original
+            else:
+                assert word == "[MASK]" if fate < 0.8 else word in known
+
+
+def test_the_loss_of_bert_has_a_gradient_at_the_masks_only(compute_lesson):
+    gradient = array(compute_lesson("bert"), "gradient")
+    assert np.flatnonzero(gradient).tolist() == [3, 7] and len(gradient) == 13
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"text": "Let's make tea [SEP] it"}, 'got "tea"'),
+        ({"text": "it [MASK] great [MASK]"}, "expected one [SEP] between two segments, got 0"),
+        ({"text": "it tastes great [SEP] it"}, "expected one word for each [MASK] of the text, 0; got 2"),
+        ({"text": "it [SEP] " + "great " * 11}, "expected at most 11 words"),
+        ({"answers": ["tea", "it"]}, 'got "tea"'),
+        ({"S": [[0, 0, 0, 0]]}, "S: expected 2 rows"),
+    ],
+)
+def test_inputs_of_the_bert_lesson_that_do_not_fit_are_refused(compute_lesson, changes, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        compute_lesson("bert", **changes)
 
 
 def test_every_position_of_the_gpt_block_gives_probabilities_and_the_last_word_attends_to_the_animal(compute_lesson):

@@ -40,7 +40,7 @@ def test_saliency_of_a_linear_model_sums_to_its_score() -> None:
     torch.manual_seed(0)
     embed, weight = nn.Embedding(9, 4), torch.randn(4)
     text = Tokens.pad([[4, 5, 6, 4]])
-    found = token_saliency(lambda source: (embed(source.data) @ weight).sum(1), embed, text)
+    found = token_saliency(lambda source: (embed(source.data) @ weight).sum(1), [embed], text)
     assert found.sum() == pytest.approx((embed(text.data) @ weight).sum().item(), rel=1e-5)
     assert found[0, 0] == pytest.approx(found[0, 3])
     np.testing.assert_allclose(found[0], (embed(text.data[0]) @ weight).detach().numpy(), rtol=1e-5)
@@ -51,7 +51,7 @@ def test_saliency_is_the_slope_of_the_score_along_the_input(config) -> None:
     """d/da of s(x_i scaled by a) at a = 1 is the saliency of word i."""
     model, text = reader(config).double(), Tokens.pad([[4, 5, 6]])
     odds = lambda source: log_odds(model.readout(model(source)))[:, 1]  # noqa: E731
-    found = token_saliency(odds, model.encoder.embed, text)
+    found = token_saliency(odds, model.encoder.embeddings(), text)
     for i in range(3):
         values = []
         for factor in (1 + 1e-5, 1 - 1e-5):
@@ -65,11 +65,11 @@ def test_saliency_is_the_slope_of_the_score_along_the_input(config) -> None:
 
 def test_a_projected_embedding_is_one_token_and_no_hook_remains() -> None:
     model = reader(RecurrentConfig(width=8), FactorizedWords(9, table=5))
-    found = token_saliency(lambda s: model.readout(model(s))[:, 0], model.encoder.embed, Tokens.pad([[4, 5]]))
+    found = token_saliency(lambda s: model.readout(model(s))[:, 0], model.encoder.embeddings(), Tokens.pad([[4, 5]]))
     assert found.shape == (1, 2)
     assert not model.encoder.embed._forward_hooks
     with pytest.raises(IndexError):
-        token_saliency(lambda s: model.readout(model(s))[:, 7], model.encoder.embed, Tokens.pad([[4, 5]]))
+        token_saliency(lambda s: model.readout(model(s))[:, 7], model.encoder.embeddings(), Tokens.pad([[4, 5]]))
     assert not model.encoder.embed._forward_hooks
 
 

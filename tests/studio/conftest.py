@@ -16,6 +16,9 @@ from typing import Any
 import pytest
 
 from browsing import open_page
+from caption_models import train_caption_models
+from image_models import train_image_model
+from language_runs import train_runs
 from readers import LOAD, NAMES, READERS, REVIEWS
 
 BASE = (
@@ -222,6 +225,50 @@ def server(folder, tmp_path_factory):
 def single_pass_server(readers, tmp_path_factory):
     """A studio with the single-pass models."""
     with run_server(readers, tmp_path_factory.mktemp("cache")) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def language_runs(tmp_path_factory) -> Path:
+    """A folder with language models and a BERT that classifies."""
+    return train_runs(tmp_path_factory.mktemp("language"))
+
+
+@pytest.fixture(scope="session")
+def language_server(language_runs, tmp_path_factory):
+    """A studio with language models."""
+    with run_server(language_runs, tmp_path_factory.mktemp("cache")) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def image_runs(tmp_path_factory) -> Path:
+    """A folder with runs of image classifiers, and photos of the one that reads color."""
+    root = tmp_path_factory.mktemp("image-studio")
+    for name in ("cnn", "vit", "resnet"):
+        train_image_model(name, root)
+    return root
+
+
+@pytest.fixture(scope="session")
+def image_server(image_runs, tmp_path_factory):
+    """A studio with image classifiers."""
+    with run_server(image_runs / "runs", tmp_path_factory.mktemp("cache")) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def caption_runs(tmp_path_factory) -> Path:
+    """A folder with a captioning run and a classifier of clips."""
+    root = tmp_path_factory.mktemp("captions")
+    train_caption_models(root / "runs")
+    return root
+
+
+@pytest.fixture(scope="session")
+def caption_server(caption_runs):
+    """A studio with a captioning model and a classifier of clips."""
+    with run_server(caption_runs / "runs", caption_runs / "cache") as found:
         yield found
 
 

@@ -33,7 +33,10 @@ def test_the_studio_prints_its_address_and_ends_on_ctrl_c(folder, tmp_path):
 
 def test_a_missing_folder_is_reported(capsys):
     assert invoke(["studio", "nowhere"]) == 66
-    assert capsys.readouterr().err == "error: nowhere: there is no such folder; expected a run or a folder of runs\n"
+    assert (
+        capsys.readouterr().err
+        == "error: nowhere: there is no such folder; expected a run, a pack, or a folder of runs\n"
+    )
 
 
 def test_a_port_in_use_is_reported(capsys, folder, tmp_path, monkeypatch):

@@ -35,6 +35,9 @@ def test_the_start_page_lists_models_and_runs_a_sentence(page, server):
     assert page.get_by_role("tab").all_inner_texts() == [
         "Story",
         "Attention",
+        "Generation",
+        "Predictions",
+        "Lens",
         "Decode",
         "States",
         "Gradients",

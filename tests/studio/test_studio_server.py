@@ -14,6 +14,7 @@ from safetensors.numpy import load
 
 import regard
 from regard.sequence import Tokens
+from regard.studio.app import LARGE_BODIES
 from regard.studio.guard import POLICY
 
 TEXT = "je suis étudiant"
@@ -185,7 +186,9 @@ def test_bodies_that_are_not_small_json_objects_are_refused(server):
     assert server.request("POST", "/api/v1/traces", b"[1]", **kind).status == 400
     assert server.request("POST", "/api/v1/traces", b"\xff", **kind).status == 400
     assert server.request("POST", "/api/v1/traces", b"[" * 60_000, **kind).status == 400
-    assert server.request("POST", "/api/v1/traces", b" " * 70_000, **kind).status == 413
+    assert server.request("POST", "/api/v1/tokenize", b" " * 70_000, **kind).status == 413
+    assert server.request("POST", "/api/v1/traces", b" " * 70_000, **kind).status == 400  # may hold an image
+    assert server.request("POST", "/api/v1/traces", b" " * (LARGE_BODIES["/api/v1/traces"] + 1), **kind).status == 413
     assert server.request("POST", "/api/v1/traces", b"{}", content_type="text/plain").status == 415
     assert server.request("DELETE", "/api/v1/traces").status == 405
 

@@ -89,7 +89,7 @@ def test_an_unknown_task_is_refused_with_the_list_of_tasks():
 
 def test_a_missing_kind_is_refused_with_the_choices():
     settings = ["task.kind=classify", "data.kind=tsv", "data.train=a.tsv", "model.width=64"]
-    kinds = "recurrent, convolution, transformer, bert, elmo, mlp, cnn, alexnet, resnet, vit"
+    kinds = "recurrent, convolution, transformer, bert, elmo, elmo-recurrent, mlp, cnn, alexnet, resnet, vit, cnn-lstm"
     assert refusal(settings) == f"model.kind must be given: one of {kinds}"
 
 

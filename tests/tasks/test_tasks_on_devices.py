@@ -74,6 +74,12 @@ CASES = {
          "model.kind=mlp", "train.batch_tokens=96"],
         "",
     ),
+    "fill": Case(
+        ["task.kind=fill", "data={kind='text', train='{}/book.txt', unit='line'}", "text.vocab_size=60",
+         "task.length=24", "task.next_sentence=true", "model.kind=bert", "model.layers=1", "model.heads=2",
+         "model.ffn_width=16", "train.batch_tokens=128"],
+        "the [MASK] number 3 sleeps . [SEP] the bird [MASK]",
+    ),
     "vectors": Case(
         ["task.kind=vectors", "data={kind='text', train='{}/book.txt'}", "task.shared_negatives=4",
          "train.batch_tokens=256"],

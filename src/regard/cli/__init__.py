@@ -18,6 +18,7 @@ from click.shell_completion import shell_complete
 
 import regard
 from regard.cli.average import average
+from regard.cli.caption import caption
 from regard.cli.classify import classify
 from regard.cli.compare import compare
 from regard.cli.completion import completion
@@ -26,11 +27,14 @@ from regard.cli.data import data
 from regard.cli.demo import demo
 from regard.cli.doctor import doctor
 from regard.cli.eval import evaluate
+from regard.cli.exchange import export_model, import_model, pack, unpack
 from regard.cli.exit_codes import run_command
+from regard.cli.fill import fill
 from regard.cli.forecast import forecast
 from regard.cli.generate import generate
 from regard.cli.label import label
 from regard.cli.lesson import lesson
+from regard.cli.line import line
 from regard.cli.look import look
 from regard.cli.options import GlobalOptions, global_flags
 from regard.cli.plugins import ExtensibleGroup, show_warning
@@ -71,8 +75,9 @@ def cli() -> None:
 
 
 VERBS = (
-    demo, new, data, train, evaluate, translate, generate, classify, label, forecast, vectors, look, studio, compare,
-    cost, lesson, average, runs, config, doctor, completion,
+    demo, new, data, train, evaluate, translate, generate, classify, label, forecast, caption, vectors, fill, look,
+    studio, compare, cost, lesson, line, average, import_model, export_model, pack, unpack, runs, config, doctor,
+    completion,
 )  # fmt: skip
 for verb in VERBS:
     cli.add_command(verb)

@@ -13,6 +13,7 @@ from regard.cli.console import Console, StageProgress
 from regard.cli.loading import load_recipe, strict_option, with_strict
 from regard.cli.options import OrderedGroup, json_option, print_json, recipe_arguments, run_option
 from regard.config import read
+from regard.packs import is_pack
 
 if TYPE_CHECKING:
     from regard.tasks import Recipe
@@ -32,7 +33,7 @@ def data() -> None:
 def load_data_recipe(source: Path, settings: tuple[str, ...], out: Path | None) -> tuple[Recipe, Path, bool]:
     """The recipe, the directory of its data, and whether it is a comparison: its models share their prepared data."""
     path, folder = family_paths(source, out)
-    if path.is_file() and "family" in read(path):
+    if path.is_file() and not is_pack(path) and "family" in read(path):
         from regard.compare.recipe import PREPARED, Comparison
 
         return Comparison.read(path, settings).members[0].recipe, folder / PREPARED, True

@@ -30,8 +30,8 @@ NO_TEST_SPLIT = (
 @click.option("--data", type=PATH, metavar="FILE...", help="Data files, such as SOURCE TARGET.")
 @click.option(
     "--split",
-    type=click.Choice(["test", "valid"]),
-    help="Split of the recipe's data.  [default: test, or valid if there is none]",
+    type=click.Choice(["test", "valid", "unseen", "unseen-pairs"]),
+    help="Split of the recipe's data; the last two: of rendered shapes.  [default: test, or valid if there is none]",
 )
 @click.option("--min", "minimums", multiple=True, metavar="SCORE=NUMBER", help="Exit with code 6 if a score is worse.")
 @click.option("--beam", type=int, help="Beam size; 1 is greedy search.  [default: the recipe's]")

@@ -43,6 +43,8 @@ SETTING = re.compile(r"decode\.\w+=")
 @click.option("--min-p", type=float, help="Sample from tokens with this fraction of the highest probability.")
 @click.option("--repetition-penalty", type=float, help="Make tokens that occurred less probable; 1 is no penalty.")
 @click.option("--stop", multiple=True, metavar="STRING", help="End the text before this string; may be repeated.")
+@click.option("--condition", metavar="VALUE", help="Of a conditional model: the class, or numbers with commas.")
+@click.option("--chat", is_flag=True, help="The prompt is a message to answer: for models trained on conversations.")
 @click.option("--sliding-window", is_flag=True, help="Read the end of a prompt that is longer than the context.")
 @click.option("--seed", type=int, help="Random seed: the same seed gives the same text.  [default: the recipe's]")
 @json_option
@@ -65,6 +67,9 @@ def generate(
     Further settings of the recipe's [decode] section are given as decode.KEY=VALUE: decode.beam=4 searches for the
     most probable text instead of sampling, decode.no_repeat_ngram=3 never repeats three tokens.
 
+    A model that was trained with conditions needs --condition: the name of a class, or numbers such as 2,4,3. Its
+    prompt may be empty.
+
     Train a model with a recipe of the task generate; without a [data] section it learns from Shakespeare's plays,
     which are downloaded once.
 
@@ -72,6 +77,7 @@ def generate(
     Examples:
       regard generate runs/shakespeare "ROMEO:" --length 500 --stop "JULIET:"
       regard generate runs/names -i starts.txt --lines --json
+      regard generate runs/sentence-kinds "" --condition question -n 5
     """
     prompt, settings = split_arguments(arguments)
     if lines:

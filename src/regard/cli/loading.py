@@ -14,6 +14,7 @@ from regard.cli.console import Console
 from regard.cli.options import global_options
 from regard.errors import ConfigError, ModelError
 from regard.manifest import read_recipe_table
+from regard.packs import pack_folder
 from regard.settings_table import check_recipe
 from regard.train.checkpoint_store import run_folder
 
@@ -36,8 +37,9 @@ def with_strict(settings: tuple[str, ...], strict: bool) -> tuple[str, ...]:
 
 
 def load_recipe(source: Path, settings: tuple[str, ...], out: Path | None) -> tuple[Recipe, Path]:
-    """The recipe and the run directory that a command line names; `source` is a TOML file or a run directory."""
+    """The recipe and the run directory that a command line names; `source` is a TOML file, a run or a pack."""
     path = out or (source if source.is_dir() else Path("runs") / source.stem)
+    source = pack_folder(source)
     check_sources(source, settings, path)
     import_torch()
     from regard.run import Run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +25,18 @@ VIEW_FORMATS = (".svg", ".png", ".json")
 """file formats of a view"""
 TRACE_FORMATS = (*VIEW_FORMATS, ".html", ".safetensors")
 """file formats of a whole forward pass"""
-VIEWS = ("attention", "states", "lens", "candidates", "gradients", "saliency")
-RECORDED = ("attention", "states", "lens", "candidates")
-"""views of recorded values"""
+TEXT_VIEWS = ("attention", "states", "lens", "candidates", "mix")
+"""views of recorded values, also of a generated text"""
+IMAGE_VIEWS = ("filters", "maps", "batchnorm", "patches", "positions", "rollout")
+"""views of recorded values of a model that reads images"""
+RECORDED = (*TEXT_VIEWS, *IMAGE_VIEWS)
+VIEWS = (*TEXT_VIEWS, "gradients", "saliency", *IMAGE_VIEWS)
 TEXT_WIDTH = 200
 """columns of the screen for the text above its view"""
 INITIAL = "initial"
 """The name that --against gives to the untrained models; a run of that name is ./initial."""
 AGAINST_HELP = "Gradients: another run, or initial for untrained models; may be repeated."
+VIEW_HELP = "What to show.  [default: attention; of a convolutional network maps]"
 OUTPUT_HELP = "File to write: .svg, .png or .json of the view; .html or .safetensors of the whole pass."
 
 
@@ -48,22 +52,26 @@ class ViewOptions:
     against: tuple[str, ...] = ()
     generate: int | None = None
     output: Path | None = None
+    is_default: bool = False
+    """whether no view was named: then a convolutional network shows its feature maps"""
 
     def check(self) -> None:
         """Refuse options that exclude each other, before a model is loaded."""
         flags = (
-            ("--head", "attention", self.head is not None),
-            ("--unit", "states", self.unit is not None),
-            ("--against", "gradients", bool(self.against)),
+            ("--head", ("attention",), self.head is not None),
+            ("--unit", ("states", "maps", "batchnorm"), self.unit is not None),
+            ("--against", ("gradients",), bool(self.against)),
         )
-        if self.generate is not None and self.view not in RECORDED:
+        if self.generate is not None and self.view not in TEXT_VIEWS:
             raise ConfigError(f"--generate does not apply to --view {self.view}; leave it out")
-        for flag, view, given in flags:
-            if given and self.view != view:
-                raise ConfigError(f"{flag} belongs to --view {view}, and the view is {self.view}")
+        for flag, views, given in flags:
+            if given and self.view not in views:
+                known = " or ".join(filter(None, (", ".join(views[:-1]), views[-1])))
+                raise ConfigError(f"{flag} belongs to --view {known}, and the view is {self.view}")
+        whole = ("saliency", "candidates", "mix", "filters", "patches", "positions")
         for flag, value, without in (
-            ("--layer", self.layer, ("saliency", "candidates")),
-            ("--name", self.name, ("saliency", "candidates", "lens")),
+            ("--layer", self.layer, whole),
+            ("--name", self.name, (*whole, "lens", "rollout")),
         ):
             if value is not None and self.view in without:
                 raise ConfigError(f"{flag} does not apply to --view {self.view}; leave it out")
@@ -87,14 +95,19 @@ class ViewOptions:
         return list(range(ends[0], ends[1] + 1))
 
 
-@click.command(short_help="Show attention, states, predictions or gradients of a model.")
+@click.command(short_help="Show attention, states, predictions, gradients or feature maps of a model.")
 @click.argument("run", type=PATH)
-@click.argument("text")
-@click.option("--view", type=click.Choice(VIEWS), default=VIEWS[0], show_default=True, help="What to show.")
-@click.option("--layer", type=int, help="Layer, from 0.  [default: the last; for gradients the first]")
+@click.argument("text", metavar="TEXT|IMAGE")
+@click.option("--view", type=click.Choice(VIEWS), help=VIEW_HELP)
+@click.option(
+    "--layer", type=int, help="Layer, from 0.  [default: the last; of gradients, maps and batchnorm the first]"
+)
 @click.option("--head", type=int, help="Attention: one head, from 0.  [default: the mean of all]")
 @click.option("--name", help='Which values: a pattern such as "encoder.*", or cell, forget ...')
-@click.option("--unit", help="States: the text colored by unit 17, or units 0-15.  [default: those that change most]")
+@click.option(
+    "--unit",
+    help="States: the text colored by unit 17, or units 0-15; channels of maps.  [default: those that vary most]",
+)
 @click.option("--against", multiple=True, metavar="RUN", help=AGAINST_HELP)
 @click.option(
     "--generate", type=int, metavar="N", help="A language model: continue the text by N tokens, and record that."
@@ -102,26 +115,39 @@ class ViewOptions:
 @click.option("-o", "--output", type=PATH, help=OUTPUT_HELP)
 @json_option
 def look(run: Path, text: str, as_json: bool, **what: Any) -> None:
-    """Show attention weights, hidden states, predictions or gradients of a model on a text.
+    """Show attention weights, hidden states, predictions, gradients or feature maps of a model on a text or an image.
 
     \b
     attention   attention weights: one row per output token, one column per input token
     states      activations of each unit at each token: hidden state, cell, gates, or the residual stream
     lens        logit lens: the most probable token if each layer were the last one
     candidates  the most probable tokens at each position, and the rank of the actual one
+    mix         weights of the layers of an ELMo, and what each layer contributes to each word
     gradients   gradient of each token's loss with respect to the state at each token; with --against how it
                 decays with distance, one curve per model
-    saliency    attribution of the label, the tags or the forecast to the input: gradient x input
+    saliency    attribution of the label, the tags or the forecast to the words, rows or pixels: gradient x input
 
-    A translation model translates the text; a language model reads it as it is. With --against, the target of all
-    models is the translation of the first one.
+    \b
+    of a model that reads images:
+    attention   attention of a Vision Transformer over the image, each head; with --name as a matrix
+    filters     filters of the first layer
+    maps        feature maps of a layer; --name convolution, norm or residual for other values of a layer
+    batchnorm   statistics of a batch normalization: running, and of this image
+    patches     patches of a Vision Transformer
+    positions   cosine similarity of its position embeddings
+    rollout     attention rollout over the image, through all layers or those up to --layer
+
+    A translation model translates the text; a language model reads it as it is; a captioning model takes the path of
+    an image, and its attention is drawn over the image, one copy per word. With --against, the target of all models is
+    the translation of the first one.
 
     \b
     Examples:
       regard look runs/demo "je suis étudiant" --layer 0 --head 2 -o attention.png
       regard look runs/rnn "To be, or not" --view gradients --against runs/lstm --against initial
+      regard look runs/mnist-cnn photo.png --view maps --layer 1 -o maps.svg
     """
-    options = ViewOptions(**what)
+    options = ViewOptions(**what | {"view": what["view"] or VIEWS[0]}, is_default=what["view"] is None)
     options.check()
     if not text.strip():
         raise DataError("the text is empty; there is nothing to look at")
@@ -143,6 +169,10 @@ def show_pass(run: Path, model: Model, text: str, options: ViewOptions, as_json:
         answer = model.run_for_trace(text) if options.generate is None else _generate(model, text, options.generate)
     if answer != text:
         Console.of_verb().print(f"{printable(truncate(text, TEXT_WIDTH))} -> {answer}")
+    if warning := model.input_warning(text):
+        Console.of_verb().print(f"warning: {printable(text)}: {warning}")
+    if options.is_default and trace.has_maps:
+        options = replace(options, view="maps")
     output = options.output
     if output is None or output.suffix in VIEW_FORMATS:
         show_view(_recorded_view(trace, options), output, as_json)
@@ -152,7 +182,8 @@ def show_pass(run: Path, model: Model, text: str, options: ViewOptions, as_json:
         click.echo(str(output))
     else:
         about = {"text": text, "answer": answer, "model": {"id": "", "name": str(run)}}
-        page = trace.html(about | _compute_views(model, text, options), f"tab={options.view}")
+        tab = "image" if options.view in IMAGE_VIEWS else options.view
+        page = trace.html(about | _compute_views(model, text, options), f"tab={tab}")
         _write(output, page.encode())
 
 
@@ -170,15 +201,37 @@ def _generate(model: Model, text: str, length: int) -> str:
 
 
 def _recorded_view(trace: Recording, options: ViewOptions) -> View:
+    if options.view in IMAGE_VIEWS or (options.view == "attention" and trace.has_patches and not options.name):
+        return _image_view(trace, options)
     if options.view == "attention":
-        return trace.attention(options.name, options.layer, options.head)
+        return trace.attention_view(options.name, options.layer, options.head)
     if options.view == "lens":
         return trace.lens(options.layer)
     if options.view == "candidates":
         return trace.candidates()
+    if options.view == "mix":
+        return trace.layer_mix()
     units = options.units()
     states = trace.states(options.name, options.layer, units)
     return states.highlight() if units is not None and len(units) == 1 else states
+
+
+def _image_view(trace: Recording, options: ViewOptions) -> View:
+    match options.view:
+        case "filters":
+            return trace.filters()
+        case "maps":
+            return trace.maps(options.name, options.layer, options.units())
+        case "batchnorm":
+            return trace.batch_norm(options.name, options.layer, options.units())
+        case "patches":
+            return trace.patches()
+        case "positions":
+            return trace.position_similarity()
+        case "rollout":
+            return trace.rollout(options.layer)
+        case _:
+            return trace.image_attention(options.layer, options.head)
 
 
 def _gradients(run: Path, model: Model, text: str, options: ViewOptions) -> GradientsView | DecayView:

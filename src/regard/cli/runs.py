@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from regard.cli.options import PATH, OrderedGroup, json_option, print_json
 from regard.cli.score_format import DERIVED, format_metric, format_metrics, metric_names, metric_title
 from regard.cli.streams import stdin_is_terminal
 from regard.errors import ConfigError, InputError, ModelError
+from regard.packs import pack_folder
 
 if TYPE_CHECKING:
     from regard.run_summary import RunSummary
@@ -76,13 +78,13 @@ def run_row(run: RunSummary) -> dict[str, Any]:
 
 
 def read_run(path: Path) -> RunSummary:
-    """The summary of a run that a command names; else a ModelError."""
+    """The summary of a run or a pack that a command names; else a ModelError."""
     from regard.run_summary import summarize_run
 
-    found = summarize_run(check_run(path))
+    found = summarize_run(check_run(pack_folder(path)))
     if found.unreadable:
         raise ModelError(found.unreadable)
-    return found
+    return replace(found, path=path)
 
 
 def check_run(path: Path) -> Path:
@@ -108,9 +110,9 @@ def show(run: Path, as_json: bool) -> None:
     from regard.run_summary import json_safe
     from regard.tasks.init_weights import InitReport
 
-    summary, init = read_run(run), InitReport.load(run)
-    environment = read_environment(run) | dict(summary.made_with)
-    row = run_row(summary) | {"validations": read_validations(run), "environment": environment}
+    summary, folder = read_run(run), pack_folder(run)
+    init, environment = InitReport.load(folder), read_environment(folder) | dict(summary.made_with)
+    row = run_row(summary) | {"validations": read_validations(folder), "environment": environment}
     row |= {} if init is None else {"init": plain(init)}
     if as_json:
         print_json(json_safe(row | {"recipe": summary.recipe}))

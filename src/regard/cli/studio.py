@@ -11,6 +11,7 @@ from regard.cli.console import Console
 from regard.cli.loading import chosen_device, set_threads
 from regard.cli.options import PATH
 from regard.errors import ConfigError, InputError
+from regard.packs import pack_folder
 
 
 @click.command(short_help="Open a web page that shows what a model computed.")
@@ -20,16 +21,17 @@ from regard.errors import ConfigError, InputError
 def studio(path: Path | None, port: int, no_browser: bool) -> None:
     """Open a web page that shows what a model computed: attention, states, beam search, every number.
 
-    PATH is a run or a folder of runs (default: runs). Only this machine can open the page, and no data leaves this
-    machine. If there is no model, a tiny one is trained in seconds.
+    PATH is a run, a pack, or a folder of runs (default: runs). Only this machine can open the page, and no data leaves
+    this machine. If there is no model, a tiny one is trained in seconds.
 
     \b
     Examples:
       regard studio
       regard studio runs/demo --port 9000 --no-browser
     """
+    path = None if path is None else pack_folder(path)
     if path is not None and not path.is_dir():
-        raise InputError(f"{path}: there is no such folder; expected a run or a folder of runs")
+        raise InputError(f"{path}: there is no such folder; expected a run, a pack, or a folder of runs")
     try:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401

@@ -91,6 +91,9 @@ class TrainLog:
 
         for line in summary_lines(self.run, self.recipe, event.parameters, InitReport.load(self.run)):
             self.write(line)
+        if not event.step:
+            for warning in self.recipe.data_warnings(self.run):
+                self.warn(f" warning  {warning}")
         self.device = event.device
         if event.moved_from:
             now = event.device.partition(" ")[0]

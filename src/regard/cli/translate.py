@@ -15,6 +15,7 @@ from regard.cli.options import json_option
 from regard.errors import ConfigError, LineError
 
 if TYPE_CHECKING:
+    from regard.tasks.decoded_text import DecodedText
     from regard.tasks.translate.predict import Translation, Translator
 
 CHUNK = 256
@@ -22,17 +23,19 @@ CHUNK = 256
 
 
 @dataclass(frozen=True)
-class TranslationFormat:
-    """Output format of translations."""
+class HypothesisFormat:
+    """Output format of translations and captions."""
 
     n_best: int
     scores: bool
     as_json: bool
+    names: tuple[str, str] = ("source", "translations")
+    """keys of the input and of its outputs in JSON"""
 
-    def lines(self, number: int, source: str, found: Sequence[Translation]) -> list[str]:
+    def lines(self, number: int, source: str, found: Sequence[DecodedText]) -> list[str]:
         """The output for one source: one line, or with --n-best several, each starting with the source's number."""
         if self.as_json:
-            return [json_line({"line": number, "source": source, "translations": [asdict(t) for t in found]})]
+            return [json_line({"line": number, self.names[0]: source, self.names[1]: [asdict(t) for t in found]})]
         front = f"{number}\t" if self.n_best > 1 else ""
         scores = [f"{t.value:.4f}\t{t.score:.4f}\t" if self.scores else "" for t in found]
         return [front + score + t.text for score, t in zip(scores, found, strict=True)]
@@ -85,11 +88,11 @@ def translate(
 
         translator = load_model_as(run, TranslationModel).translator(beam, n_best)
         translator.check_required(require)
-        job.run(translate_lines(job, translator, (prefix, require), TranslationFormat(n_best, scores, as_json)))
+        job.run(translate_lines(job, translator, (prefix, require), HypothesisFormat(n_best, scores, as_json)))
 
 
 def translate_lines(
-    job: LineJob, translator: Translator, conditions: tuple[str, Sequence[str]], style: TranslationFormat
+    job: LineJob, translator: Translator, conditions: tuple[str, Sequence[str]], style: HypothesisFormat
 ) -> Answer:
     """Translates chunks of lines; `conditions`: the prefix of each translation, and what it must contain."""
     prefix, require = conditions

@@ -15,7 +15,10 @@ from regard.cli.line_io import LineWriter, open_output, truncate, write_errors
 from regard.cli.loading import load_model
 from regard.cli.look import VIEW_FORMATS, show_view
 from regard.cli.options import PATH, OrderedGroup, json_option, print_json
+from regard.cli.vectors_context import context
+from regard.cli.vectors_sentence import search, sentence
 from regard.errors import ConfigError, DataError
+from regard.packs import is_pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +34,7 @@ WORD_WIDTH = 80
 
 @click.group(cls=OrderedGroup)
 def vectors() -> None:
-    """Word vectors: nearest neighbors, analogies, maps.
+    """Word vectors: nearest neighbors, analogies, maps; a word in two sentences; sentence vectors and search.
 
     SOURCE is a run, or a file of vectors in the text format of GloVe and word2vec (.gz too): a word and its numbers
     per line. Of a run of another task, such as translation, the token embeddings are used; if tokens are subwords, a
@@ -47,7 +50,13 @@ def vectors() -> None:
       regard vectors neighbors runs/reviews good terrible
       regard vectors analogy glove.6B.50d.txt "king - man + woman"
       regard vectors map runs/reviews good bad great awful actor actress -o map.svg
+      regard vectors context runs/elmo "the bank of the river" "money in the bank" --word bank
+      regard vectors search runs/sst2 "a waste of time" --corpus reviews.txt
     """
+
+
+for command in (context, sentence, search):
+    vectors.add_command(command)
 
 
 def source_arguments(function: F) -> F:
@@ -185,7 +194,7 @@ def load_table(source: Path, side: str | None, words: int | None) -> WordTable:
     """The word vectors of a run or of a file."""
     from regard.tasks.vectors.word_table import WordTable, read_word_table
 
-    if not source.is_dir():
+    if not source.is_dir() and not is_pack(source):
         from regard.data.lines import read_lines
 
         if side is not None:

@@ -1,7 +1,7 @@
 """Images: files read with Pillow, images of an IDX file (MNIST), and rendered digits; as arrays of 8-bit pixels.
 
-An image is named by a reference: the path of a file; FILE#NUMBER, an image of an IDX file, counted from 0; or
-digits#SPLIT/NUMBER, a digit that data/digits.py renders.
+An image is named by a reference: the path of a file; FILE#NUMBER, an image of an IDX file, counted from 0;
+digits#SPLIT/NUMBER, a digit that data/digits.py renders; or shapes#SPLIT/NUMBER, a scene of data/shapes.py.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import numpy as np
 
 from regard.data.digits import render_digit
+from regard.data.shapes import make_scene
 from regard.errors import DataError, InputError
 from regard.files import open_regular
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 ENDINGS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm"})
 """endings of the names of image files"""
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
+"""formats that are decoded; others of Pillow, such as EPS, would run other programs"""
 MAX_PIXELS = 100_000_000
 """pixels of the largest image that is decoded; a larger one could fill the memory"""
 MAX_BYTES = 256 << 20
@@ -33,6 +36,7 @@ MAX_BYTES = 256 << 20
 IDX_IMAGES = 0x00000803
 REFERENCE = re.compile(r"(?P<file>.+)#(?P<number>\d+)")
 DIGIT = re.compile(r"digits#(?P<split>train|valid|test)/(?P<number>\d+)")
+SCENE = re.compile(r"shapes#(?P<split>train|valid|test|unseen|unseen-pairs)/(?P<number>\d+)")
 CHANNEL_NAMES = {1: ("gray",), 3: ("red", "green", "blue")}
 
 
@@ -45,11 +49,18 @@ class ImageShape:
     channels: Literal[1, 3] = 3
     resize: Literal["crop", "pad", "stretch"] = "crop"
     """crop: the middle of the scaled image; pad: the whole with black bars; stretch: another ratio of the sides"""
+    frames: int = 0
+    """frames of a clip (data/clips.py); 0: a single image"""
 
     @property
     def channel_names(self) -> tuple[str, ...]:
         """red, green and blue, or gray."""
         return CHANNEL_NAMES[self.channels]
+
+    @property
+    def decoded_side(self) -> int:
+        """Rows and columns that a decoded image must keep: twice those of the result, which is scaled from it."""
+        return 2 * max(self.height, self.width)
 
 
 @dataclass(frozen=True)
@@ -66,49 +77,69 @@ def load_image(reference: str, shape: ImageShape) -> LoadedImage:
     """Read the image of a reference and fit it to a shape."""
     if digit := DIGIT.fullmatch(reference):
         image, animated = _from_array(render_digit(int(digit["number"]), digit["split"])), False
+    elif scene := SCENE.fullmatch(reference):
+        image, animated = _from_array(make_scene(int(scene["number"]), scene["split"]).render()), False
     elif not Path(reference).exists() and (found := REFERENCE.fullmatch(reference)):
         image, animated = _from_array(_idx_image(Path(found["file"]), int(found["number"]))), False
     else:
-        image, animated = open_image(Path(reference))
+        image, animated = open_image(Path(reference), shape.decoded_side)
+    return LoadedImage(fit_image(image, shape), animated)
+
+
+def fit_image(image: Image.Image, shape: ImageShape) -> np.ndarray:
+    """An image as pixels of a shape: (channels, height, width), uint8."""
     image = image.convert("L" if shape.channels == 1 else "RGB")
     pixels = np.asarray(_fit(image, shape), np.uint8).reshape(shape.height, shape.width, shape.channels)
-    return LoadedImage(np.ascontiguousarray(pixels.transpose(2, 0, 1)), animated)
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
-def open_image(path: Path) -> tuple[Image.Image, bool]:
+def open_image(path: Path, least: int | None = None) -> tuple[Image.Image, bool]:
     """Decode the first frame of an image file, upright and over white; and whether it has more frames.
 
-    The size in the header is checked before anything is decoded.
+    The size in the header is checked before anything is decoded. A larger JPEG is decoded at a half, a quarter or an
+    eighth of its size, which is much faster, as long as no side is shorter than `least`; None: at its whole size.
     """
+    try:
+        with open_regular(path) as file:
+            return decode_image(file, str(path), least)
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such image") from None
+    except OSError as error:
+        raise DataError(f"{path}: the image cannot be read ({error})") from None
+
+
+def decode_image(file: BinaryIO, name: str, least: int | None = None) -> tuple[Image.Image, bool]:
+    """Decode the first frame of an opened image file; `name` is for messages, `least` as for open_image."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
-        with open_regular(path) as file, warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns of metadata that is not used here
-            image: Image.Image = Image.open(file)
+            image: Image.Image = Image.open(file, formats=FORMATS)
             width, height = image.size
             if width * height > MAX_PIXELS or file.seek(0, 2) > MAX_BYTES:
                 limit = f"at most {MAX_PIXELS:,} pixels and {MAX_BYTES >> 20} MiB are read; scale it down"
-                raise DataError(f"{path}: {width:,} x {height:,} pixels; {limit}")
+                raise DataError(f"{name}: {width:,} x {height:,} pixels; {limit}")
+            if least is not None:
+                image.draft(None, (least, least))  # no effect on formats but JPEG
             image.load()
             animated = bool(getattr(image, "is_animated", False))
-            return _opaque(_eight_bit(ImageOps.exif_transpose(image), path)), animated
+            ImageOps.exif_transpose(image, in_place=True)
+            return _opaque(_eight_bit(image, name)), animated
     except UnidentifiedImageError:
-        raise DataError(f"{path}: this is no image; expected PNG, JPEG, WebP or another format of Pillow") from None
+        raise DataError(f"{name}: this is no image; expected PNG, JPEG, WebP, GIF, BMP, TIFF or PPM") from None
     except Image.DecompressionBombError:
-        raise DataError(f"{path}: too many pixels; at most {MAX_PIXELS:,} are read, scale it down") from None
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such image") from None
+        raise DataError(f"{name}: too many pixels; at most {MAX_PIXELS:,} are read, scale it down") from None
     except (OSError, ValueError, SyntaxError, struct.error, EOFError, MemoryError) as error:
-        raise DataError(f"{path}: the image cannot be read ({error}); it may be truncated or damaged") from None
+        raise DataError(f"{name}: the image cannot be read ({error}); it may be truncated or damaged") from None
 
 
-def _eight_bit(image: Image.Image, path: Path) -> Image.Image:
+def _eight_bit(image: Image.Image, name: str) -> Image.Image:
     """An image with 16 bits per pixel as one with 8; others as they are."""
     from PIL import Image
 
     if image.mode == "F":
-        raise DataError(f"{path}: pixels are floating-point numbers, without a known range; save it as PNG first")
+        raise DataError(f"{name}: pixels are floating-point numbers, without a known range; save it as PNG first")
     if not image.mode.startswith("I"):
         return image
     values = np.asarray(image).astype(np.int64)

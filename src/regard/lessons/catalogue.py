@@ -27,7 +27,7 @@ class LessonEntry:
     """cached models that it inspects; see engine/cached_models.py"""
 
 
-ORIGINS = "Origins"
+ORIGINS, IMAGES = "Origins", "Images"
 WORDS, NETWORKS, ATTENTION = "Words and batches", "Recurrent networks", "Attention"
 TRANSFORMER, LEARNING = "The Transformer", "Training and search"
 LANGUAGE = "Language models"
@@ -74,6 +74,27 @@ LESSONS = {
         "An image is a table of numbers. Nine weights slide over it, nine products are summed at each place, and edges "
         "light up: what a convolutional network does in its first layer.",
         "filter=sobel-y",
+    ),
+    "alexnet": LessonEntry(
+        IMAGES,
+        "AlexNet, layer by layer",
+        "Krizhevsky, Sutskever and Hinton, 2012: five convolutions and three dense layers, 61 million parameters, "
+        "counted one layer after the other; and the contest that such networks have won since.",
+        "classes=10",
+    ),
+    "resnet": LessonEntry(
+        IMAGES,
+        "A block that learns what to add",
+        "He et al., 2015: batch normalization in training and in use, number by number; a shortcut around two layers, "
+        "and why the gradient passes through many of them.",
+        "blocks=20",
+    ),
+    "vit": LessonEntry(
+        IMAGES,
+        "Patches as words",
+        "Dosovitskiy et al., 2020: an image is cut into patches, which are read like the words of a sentence. Without "
+        "positions it would be a set of patches.",
+        "patch=2",
     ),
     "embedding": LessonEntry(
         WORDS,
@@ -240,6 +261,20 @@ LESSONS = {
         "Radford et al., 2018 and 2019: a Transformer's decoder without an encoder predicts the next word. One block "
         "by hand, the causal mask, and why the keys and values of earlier words can be kept.",
         'text="the dog sat on the"',
+    ),
+    "bert": LessonEntry(
+        LANGUAGE,
+        "BERT reads to both sides",
+        "Devlin et al., 2019: 15 % of the words are masked and predicted from all others. Two masks in two segments, "
+        "one layer by hand, what a causal mask would hide, and a loss at the masked words only.",
+        'text="Let\'s make [MASK] chicken! [SEP] It [MASK] great with lemon plates"',
+    ),
+    "elmo": LessonEntry(
+        LANGUAGE,
+        "ELMo: one word in two sentences",
+        "Peters et al., 2018: two LSTM language models, one reading forwards and one backwards. The vector of bank is "
+        "the same in both sentences, its states are not; a task mixes the layers.",
+        "w=0,0,5 gamma=1",
     ),
     "rotary": LessonEntry(
         LANGUAGE,

@@ -5,7 +5,11 @@ from regard.look.candidates import CandidatesView
 from regard.look.decay import DecayView, GradientDecay
 from regard.look.gradients import GradientsView, gradients_through_time
 from regard.look.highlighted_text import HighlightedText
+from regard.look.image_overlay import ImageOverlay
+from regard.look.image_views import BatchNormView, FiltersView, MapsView, PatchesView, PositionSimilarityView
+from regard.look.layer_mix import LayerMixView
 from regard.look.lens import LensHead, LensView
+from regard.look.pixel_saliency import PixelSaliency
 from regard.look.recording import RecordInfo, Recording
 from regard.look.saliency import Saliency
 from regard.look.states import StatesView
@@ -14,7 +18,8 @@ from regard.look.teacher_forcing import TeacherForcedPass
 from regard.look.tokens import token_label
 
 __all__ = [
-    "AttentionGrid", "AttentionView", "CandidatesView", "DecayView", "GradientDecay", "GradientsView",
-    "HighlightedText", "LensHead", "LensView", "RecordInfo", "Recording", "Saliency", "StatesView",
+    "AttentionGrid", "AttentionView", "BatchNormView", "CandidatesView", "DecayView", "FiltersView", "GradientDecay",
+    "GradientsView", "HighlightedText", "ImageOverlay", "LayerMixView", "LensHead", "LensView", "MapsView",
+    "PatchesView", "PixelSaliency", "PositionSimilarityView", "RecordInfo", "Recording", "Saliency", "StatesView",
     "TeacherForcedPass", "forget_sweep", "gradients_through_time", "spectral_sweep", "token_label",
 ]  # fmt: skip

@@ -7,21 +7,25 @@ from typing import Any
 
 from regard.look.decoding_path import IdToToken, passes, row_sources, to_list, to_tokens
 from regard.look.tokens import token_label
+from regard.look.windows import GenerationWindow
 from regard.trace import Record
 
 Prefix = tuple[int, ...]
 
 
-def beam_tree(records: Sequence[Record], id_to_token: IdToToken) -> list[dict[str, Any]]:
+def beam_tree(
+    records: Sequence[Record], id_to_token: IdToToken, window: GenerationWindow | None = None
+) -> list[dict[str, Any]]:
     """One node per hypothesis and step: token, log-probability so far, parent, and whether it is part of the answer.
 
     A pruned node also has the score of its best extension, and that of the worst hypothesis that was kept.
     """
-    traced = next((one for one in passes("logits", records) if one.is_decoding), None)
-    if traced is None:
+    decodings = [one for one in passes("logits", records) if one.is_decoding]
+    if not decodings:
         return []
+    traced = decodings[window.number if window else 0]
     source = traced.sources[0]
-    answer = tuple(traced.answer_ids(source))
+    answer = window.ids if window else tuple(traced.answer_ids(source))
     live: list[dict[Prefix, float]] = [{(): 0.0}]  # per step: score of each prefix
     best: list[dict[Prefix, list[float]]] = []  # per step: log-probability of each extension
     for record in traced.records:

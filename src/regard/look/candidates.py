@@ -134,6 +134,8 @@ def _places(record: Record, records: Sequence[Record]) -> tuple[list[str], list[
         before = read[len(read) - size :] if len(read) >= size else [str(i + 1) for i in range(size)]
         ids: list[int | None] = [] if answer is None else answer[:size]
         return list(before), [*ids, *[None] * (size - len(ids))]
+    if "mask" in record.labels:  # the words that stood there are not known
+        return list(record.labels["mask"]), [None] * size
     label = record.labels.get("position")
     before = [str(i + 1) for i in range(size)] if label is None else list(label[0])
     read_ids = next((r.data[0].tolist() for r in records if r.name == IDS), [])

@@ -24,7 +24,9 @@ from regard.look.decoding_path import (
     strip_padding,
     to_list,
 )
+from regard.look.image_overlay import PIXEL_MEAN, PIXEL_SCALE
 from regard.look.states import is_backwards, is_initial
+from regard.look.windows import GenerationWindow, find_window
 from regard.trace import Record
 
 Path = Sequence[tuple[Record, int]]
@@ -32,22 +34,36 @@ Path = Sequence[tuple[Record, int]]
 Sequences = dict[str, list[list[str]]]
 """Per sequence ("source", "target", "read"): its tokens, in a list of one row."""
 
+KEPT = (PIXEL_MEAN, PIXEL_SCALE, "candidates", "vocabulary")
+"""facts of a record's context that views need: the scale of pixels, what is predicted, and the side of a vocabulary"""
 
-def condense(records: Sequence[Record], id_to_token: IdToToken) -> list[Record]:
-    """The steps that led to the answer for the first sentence, joined."""
+
+def condense(records: Sequence[Record], id_to_token: IdToToken, window: int = 0) -> list[Record]:
+    """The steps that led to the answer for the first sentence, joined; of a long text, those of one window."""
     if records and all(record.context.get("condensed") for record in records):
         return list(records)  # loaded from a file
     done = [record for record in records if record.context.get("condensed")]  # such as the logit lens of a saved trace
     raw = [record for record in records if not record.context.get("condensed")]
-    tokens = sequences(raw, id_to_token)
-    return [*(_condense_name(name, raw, tokens) for name in dict.fromkeys(record.name for record in raw)), *done]
+    here = find_window(raw, window)
+    tokens = sequences(raw, id_to_token, here)
+    names = dict.fromkeys(record.name for record in raw)
+    return [*(_condense_name(name, raw, tokens, here) for name in names), *done]
 
 
-def _condense_name(name: str, records: Sequence[Record], tokens: Sequences) -> Record:
-    traced = passes(name, records)[0]
-    path = [(traced.records[0], 0)] if name == ANSWER else traced.path(traced.sources[0])
+def _condense_name(
+    name: str, records: Sequence[Record], tokens: Sequences, window: GenerationWindow | None = None
+) -> Record:
+    all_passes = passes(name, records)
+    traced = all_passes[min(window.number, len(all_passes) - 1) if window else 0]
+    path = (
+        [(traced.records[0], 0)] if name == ANSWER else traced.path(traced.sources[0], window.ids if window else None)
+    )
     axes, data = join_steps(path)
-    first, context = path[0][0], {**tokens, "condensed": True}
+    if window and name == ANSWER:
+        data = data[len(window.before) : len(window.before) + len(window.ids)]
+    first = path[0][0]
+    kept = {fact: first.context[fact] for fact in KEPT if fact in first.context}
+    context = {**tokens, **kept, "condensed": True}
     if is_initial(first):
         context["begins"] = True
     if is_backwards(first):  # aligned with the tokens
@@ -64,7 +80,7 @@ def _condense_name(name: str, records: Sequence[Record], tokens: Sequences) -> R
     return Record(name, ("batch", *axes), data[None], labels, context)
 
 
-def sequences(records: Sequence[Record], id_to_token: IdToToken) -> Sequences:
+def sequences(records: Sequence[Record], id_to_token: IdToToken, window: GenerationWindow | None = None) -> Sequences:
     """Tokens of the first sentence: "source", "target" (the answer), and "read" (the decoder's input).
 
     A text that was read without generating is the decoder's input.
@@ -73,14 +89,15 @@ def sequences(records: Sequence[Record], id_to_token: IdToToken) -> Sequences:
     {'read': [['The', ' sea']]}
     """
     source = _first_row("source", "source", records, id_to_token)
-    traced = next((one for one in passes("logits", records) if one.is_decoding), None)
-    if traced is None:
+    decodings = [one for one in passes("logits", records) if one.is_decoding]
+    if not decodings:
         return source | _first_row("target", "read", records, id_to_token)
-    path = traced.path(traced.sources[0])
+    traced = decodings[window.number if window else 0]
+    path = traced.path(traced.sources[0], window.ids if window else None)
     answer = next((record for record in records if record.name == ANSWER), None)
     labels = None if answer is None else answer.labels.get("position")
     ids = traced.answer_ids(traced.sources[0]) if labels is None else labels[0]
-    target = row_tokens(ids, "target", id_to_token)[: len(path)]
+    target = row_tokens(ids, "target", id_to_token)[len(window.before) if window else 0 :][: len(path)]
     prompt = row_tokens(strip_padding(to_list(path[0][0].context["target"][0])), "target", id_to_token)
     return source | {"target": [target], "read": [[*prompt, *target][: len(prompt) + len(path) - 1]]}
 
@@ -105,6 +122,8 @@ def join_steps(path: Path) -> tuple[tuple[str, ...], Tensor]:
     """
     record = path[0][0]
     axes = tuple(axis for axis in record.axes if axis != "batch")
+    if {"row", "column"} <= set(axes):  # an image or a feature map, made once, before the first token
+        return axes, _row(*path[0])
     parts = [_row(record, row) for record, row in path]
     fill = 0.0 if record.name.endswith("weights") else math.nan
     if "key" in axes and not {"query", "width"} & set(axes):  # one query per record

@@ -24,7 +24,7 @@ from regard.look.decay import GradientDecay
 from regard.look.matrix import Matrix
 from regard.look.terminal import ColorDepth
 from regard.look.view import MatrixView
-from regard.sequence import Padded, Tokens
+from regard.sequence import Images, Padded, Tokens
 from regard.spaces import Space
 from regard.trace import record, row_gradient_norms, trace_context
 
@@ -87,7 +87,7 @@ class GradientsView(MatrixView):
 
 def gradients_through_time(
     model: nn.Module,
-    source: Padded,
+    source: Padded | Images,
     target: Tokens,
     space: Space,
     name: str | None = None,
@@ -124,7 +124,7 @@ def gradients_through_time(
     return GradientsView(chosen, norms, rows, columns[: norms.shape[1]], side, backwards)
 
 
-def _check(source: Padded, target: Tokens) -> None:
+def _check(source: Padded | Images, target: Tokens) -> None:
     length = target.data.shape[1]
     if length < 2:
         raise DataError(f"the target has {length} tokens; gradients through time need two: one input, one target")
@@ -132,7 +132,7 @@ def _check(source: Padded, target: Tokens) -> None:
         most = f"gradients through time take at most {MAX_TOKENS}"
         raise DataError(f"the target has {length:,} tokens; {most}: give a shorter text")
     for what, rows in (("source", source), ("target", target)):
-        lengths = set(rows.lengths.tolist())
+        lengths = set(rows.lengths.tolist()) if isinstance(rows, Padded) else set()  # images have one size
         if len(lengths) > 1:
             raise ValueError(f"the rows of the {what} have {sorted(lengths)} tokens; give one length")
 

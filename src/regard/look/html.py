@@ -23,12 +23,15 @@ from regard.look.tokens import make_visible
 from regard.trace import Record
 
 ENTRY = "standalone.js"
-STYLES = ("base.css", "screens.css")
+STYLES = ("base.css", "screens.css", "predictions.css")
 MAX_BYTES = 48 << 20
 """limit of the tensors in a file"""
 NOTEBOOK_BYTES = 4 << 20
 """limit in a notebook cell, which is saved with the notebook"""
-PRIORITY = ("weights", "logits", "hidden", "cell", "gates", "residual", "scores")
+PRIORITY = (
+    "pixels", "rollout", "position_similarity", "filters", "weights", "logits", "ids", "probabilities", "hidden",
+    "cell", "gates", "residual", "feature_map", "scores",
+)  # fmt: skip
 """kinds of tensors that are included first if not all fit"""
 IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[\w./-]*)\.js";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?:(async )?(function|class|const) (\w+)|\{\};)", re.MULTILINE)

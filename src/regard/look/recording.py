@@ -12,13 +12,31 @@ from typing import Any
 import numpy as np
 
 from regard.errors import ConfigError, ModelError
-from regard.look import candidates, condense, decoding_path, html, lens, states, trace_file, trace_header
+from regard.look import (
+    candidates,
+    caption_attention,
+    condense,
+    decoding_path,
+    html,
+    image_records,
+    image_views,
+    lens,
+    rollout,
+    states,
+    trace_file,
+    trace_header,
+)
 from regard.look.attention import AttentionGrid, AttentionView
 from regard.look.candidates import CandidatesView
+from regard.look.image_overlay import ImageOverlay, find_image
+from regard.look.image_views import BatchNormView, FiltersView, MapsView, PatchesView, PositionSimilarityView
+from regard.look.layer_mix import LayerMixView, layer_mix_view
 from regard.look.lens import LensHead, LensView
 from regard.look.states import StatesView
 from regard.look.terminal import ColorDepth
 from regard.look.tokens import make_visible
+from regard.look.view import MatrixView
+from regard.look.windows import GenerationWindow, generation_windows
 from regard.trace import Record, Trace
 
 
@@ -100,6 +118,31 @@ class Recording:
         selected = selected[: len(rows), : len(columns)]
         return AttentionView(chosen, selected, rows, columns, heads, head, decoding_path.layer_number(chosen), sides)
 
+    def caption_attention(
+        self,
+        name: str | None = None,
+        layer: int | None = None,
+        head: int | None = None,
+        row: int = 0,
+        hypothesis: Sequence[int] | None = None,
+    ) -> ImageOverlay:
+        """Where on the image each word of a caption looked: cross attention over copies of the image, one per word.
+
+        Arguments as for attention().
+        """
+        return caption_attention.over_image(self.attention(name, layer, head, row, hypothesis), self.records, row)
+
+    def attention_view(
+        self, name: str | None = None, layer: int | None = None, head: int | None = None
+    ) -> AttentionView | ImageOverlay:
+        """caption_attention() where words look at an image, else attention()."""
+        view = self.attention(name, layer, head)
+        return (
+            caption_attention.over_image(view, self.records)
+            if caption_attention.is_over_image(view, self.records)
+            else view
+        )
+
     def heads(self, name: str | None = None, layer: int | None = None, row: int = 0) -> AttentionGrid:
         """All heads of one layer side by side; arguments as for attention()."""
         first = self.attention(name, layer, 0, row)
@@ -134,16 +177,82 @@ class Recording:
         """The most probable tokens at each position of the first sentence, and the rank of the actual ones."""
         return candidates.candidates_view(condense.condense(self.records, self.id_to_token), self.id_to_token)
 
-    def condense(self) -> Recording:
-        """The path of the first sentence's answer only, with one record per name, and its logit lens."""
-        records = condense.condense(self.records, self.id_to_token)
+    def layer_mix(self, row: int = 0) -> LayerMixView:
+        """Weights of an ELMo's layers in their mix, and what each contributes to each word."""
+        return layer_mix_view(self.records, row)
+
+    @property
+    def has_patches(self) -> bool:
+        """Whether a Vision Transformer read an image, and nothing attends to it but itself."""
+        patches = any(record.name.rpartition(".")[2] == "patches" for record in self.records)
+        return patches and not any(decoding_path.is_cross_attention(r) for r in self.records if _is_attention(r))
+
+    @property
+    def has_maps(self) -> bool:
+        """Whether feature maps were recorded, and no attention."""
+        maps = any(record.axes == image_views.MAP_AXES for record in self.records)
+        return maps and not any(map(_is_attention, self.records))
+
+    def filters(self) -> FiltersView:
+        """Filters of the first layer of a model that reads images: its weights."""
+        return image_views.filters_view(self.records)
+
+    def maps(
+        self, name: str | None = None, layer: int | None = None, channels: Sequence[int] | None = None, row: int = 0
+    ) -> MapsView:
+        """Feature maps of one layer for an image.
+
+        `name`: a pattern such as "encoder.stages.1.*", or a kind such as "convolution", "norm" or "residual", by
+        default "feature_map"; `layer`: number among those that match, by default 0; `channels`: by default those that
+        vary most.
+        """
+        return image_views.maps_view(self.records, name, layer, channels, row)
+
+    def batch_norm(
+        self, name: str | None = None, layer: int | None = None, channels: Sequence[int] | None = None
+    ) -> BatchNormView:
+        """Statistics of one batch normalization: running, and of the recorded batch; arguments as for maps().
+
+        By default those channels are drawn whose batch mean differs most from the running mean.
+        """
+        return image_views.batch_norm_view(self.records, name, layer, channels)
+
+    def patches(self, row: int = 0) -> PatchesView:
+        """The patches of an image that a Vision Transformer read."""
+        return image_views.patches_view(self.records, row)
+
+    def position_similarity(self) -> PositionSimilarityView:
+        """Cosine similarity of a Vision Transformer's position embeddings."""
+        return image_views.position_similarity_view(self.records)
+
+    def rollout(self, layer: int | None = None, row: int = 0) -> ImageOverlay:
+        """Attention rollout (Abnar and Zuidema 2020) over the image, through all layers or those up to `layer`."""
+        return rollout.rollout_view(self.records, layer, row)
+
+    def image_attention(self, layer: int | None = None, head: int | None = None, row: int = 0) -> ImageOverlay:
+        """Attention of the classifier's token over the image: the mean of a layer's heads and each head, or one."""
+        return rollout.attention_overlay(self.records, layer, head, row)
+
+    def windows(self) -> list[GenerationWindow]:
+        """Windows in which a text was generated that is longer than the model's context; empty if there is one."""
+        return generation_windows(self.records)
+
+    def condense(self, window: int = 0) -> Recording:
+        """The path of the first sentence's answer only, with one record per name, and what is computed from them.
+
+        That is the logit lens of a text; of an image its pixels, attention rollout and similarity of positions.
+        `window`: of a text that was generated in several windows, the number of one.
+        """
+        records = condense.condense(self.records, self.id_to_token, window)
         if not any(record.name == lens.IDS for record in records):
             records = [*records, *lens.lens_records(records, self.lens_head)]
+        if not any(record.name == image_records.PIXELS for record in records):
+            records = [*records, *image_records.image_records(records)]
         return Recording(Trace(records=records), self.id_to_token, self.lens_head)
 
-    def header(self, whole: Recording | None = None) -> dict[str, Any]:
-        """Everything small of a condensed recording as JSON; `whole` also has the hypotheses that were pruned."""
-        return trace_header.trace_header(self.records, (whole or self).records, self.id_to_token)
+    def header(self, whole: Recording | None = None, window: int = 0) -> dict[str, Any]:
+        """Everything small of a condensed recording as JSON; `whole` also has pruned hypotheses and other windows."""
+        return trace_header.trace_header(self.records, (whole or self).records, self.id_to_token, window)
 
     def html(
         self, metadata: Mapping[str, Any] | None = None, start_view: str = "", max_bytes: int = html.MAX_BYTES
@@ -162,10 +271,17 @@ class Recording:
         return html.page(header, short.records, start_view, max_bytes)
 
     def text(self, width: int | None = None, color: ColorDepth | None = None) -> str:
-        """In characters: the last attention, or states if there is none, or a summary."""
+        """In characters: the last attention, or states or feature maps if there is none, or a summary."""
+        view = self._main_view()
+        return repr(self) if view is None else view.text(width, color)
+
+    def _main_view(self) -> MatrixView | ImageOverlay | MapsView | None:
+        """The view that stands for all."""
+        if self.has_patches or self.has_maps:
+            return self.image_attention() if self.has_patches else self.maps()
         if any(map(_is_attention, self.records)):
-            return self.attention().text(width, color)
-        return self.states().text(width, color) if any(map(states.is_state, self.records)) else repr(self)
+            return self.attention_view()
+        return self.states() if any(map(states.is_state, self.records)) else None
 
     def save(self, path: Path | str) -> None:
         """Write everything to one .safetensors file that is readable without the model."""
@@ -187,9 +303,12 @@ class Recording:
         if not self.records:
             raise ModelError("nothing was recorded; did the model run inside the block?")
         if not kinds:
+            other = "recurrent one, has states: states(), or --view states"
+            if find_image(self.records) is not None:
+                other = "convolutional one, has feature maps: maps(), or --view maps"
             raise ModelError(
                 f"no attention was recorded, only {len(self.contents())} other names; a model without attention, such "
-                "as a recurrent one, has states: states(), or --view states"
+                f"as a {other}"
             )
         if pattern is None:
             matches = [name for name, is_cross in kinds.items() if is_cross] or list(kinds)
@@ -227,11 +346,8 @@ class Recording:
             f"<td>{' x '.join(map(str, info.shape))}</td><td>{info.count}</td></tr>"
             for info in self.contents()
         )
-        drawing = ""
-        if any(map(_is_attention, self.records)):
-            drawing = self.attention().svg()
-        elif any(map(states.is_state, self.records)):
-            drawing = self.states().svg()
+        view = self._main_view()
+        drawing = "" if view is None else view.svg()
         # where frames are not displayed, such as on a page that renders notebooks, the drawing still is
         summary = escape(repr(self))
         return (

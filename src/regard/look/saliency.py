@@ -106,20 +106,22 @@ def separate_words(words: Sequence[str]) -> list[str]:
     return [f" {word}" if i else word for i, word in enumerate(words)]
 
 
-def token_saliency(scores: Callable[[Tokens], Tensor], embed: nn.Module, source: Tokens) -> np.ndarray:
-    """(R, L): gradient x input per token of one text; `scores` gives R scores, `embed` is the embedding layer."""
-    vectors: list[Tensor] = []
+def token_saliency(scores: Callable[[Tokens], Tensor], embeddings: Sequence[nn.Module], source: Tokens) -> np.ndarray:
+    """(R, L): gradient x input per token of one text; `scores` gives R scores, `embeddings` are what reads the ids."""
+    vectors: dict[nn.Module, Tensor] = {}
 
     def start_graph(module: nn.Module, inputs: Any, out: Tensor) -> Tensor:
-        vectors.append(out.detach().requires_grad_())
-        return vectors[-1]
+        vectors[module] = out.detach().requires_grad_()
+        return vectors[module]
 
-    hook = embed.register_forward_hook(start_graph)
+    hooks = [embed.register_forward_hook(start_graph) for embed in embeddings]
     try:
         with torch.enable_grad():
-            return gradient_x_input(scores(source), vectors[-1]).sum(-1)
+            found = scores(source)
+            return np.sum([gradient_x_input(found, read).sum(-1) for read in vectors.values()], axis=0)
     finally:
-        hook.remove()
+        for hook in hooks:
+            hook.remove()
 
 
 def feature_saliency(scores: Callable[[Tokens], Tensor], source: Tokens) -> np.ndarray:

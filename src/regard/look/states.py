@@ -155,7 +155,10 @@ def choose_state(
     found = _state_names(records)
     if not found:
         others = len({r.name for r in records})
-        raise ModelError(f"no states were recorded, only {others} other names; did the model run inside the block?")
+        hint = "did the model run inside the block?"
+        if any("channel" in r.axes for r in records):
+            hint = "a convolutional network has feature maps: maps(), or --view maps"
+        raise ModelError(f"no states were recorded, only {others} other names; {hint}")
     if pattern is None:
         whole = [name for name, (_, gate) in found.items() if gate is None]
         read = [name for name in whole if decoding_path.input_side(found[name][0]) == side]

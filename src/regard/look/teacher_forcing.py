@@ -10,7 +10,7 @@ import torch
 
 from regard.device import module_device
 from regard.look.gradients import GradientsView, gradients_through_time
-from regard.sequence import Padded, Tokens
+from regard.sequence import Images, Padded, Tokens
 from regard.spaces import Space
 from regard.trace import tap, trace_context
 
@@ -19,7 +19,7 @@ from regard.trace import tap, trace_context
 class TeacherForcedPass:
     """One source and target, read with teacher forcing; the source of a language model is empty."""
 
-    source: Padded
+    source: Padded | Images
     target: Tokens
     """from <SOS> to <EOS>, or from the first token of a text to the last"""
     space: Space

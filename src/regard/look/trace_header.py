@@ -8,10 +8,14 @@ from typing import Any
 
 from torch import Tensor
 
+from regard.errors import ModelError
+from regard.look import lens
 from regard.look.beam_tree import beam_tree
+from regard.look.candidates import candidates_view
 from regard.look.decoding_path import ANSWER, IdToToken, axis_side, to_tokens
 from regard.look.tokens import token_label
 from regard.look.trace_file import FORMAT
+from regard.look.windows import find_window, generation_windows
 from regard.trace import Record
 
 SEQUENCES = ("source", "target", "read")
@@ -20,15 +24,36 @@ TOP_LOGITS = 50
 """number of the largest logits per step in the header"""
 
 
-def trace_header(records: Sequence[Record], whole: Sequence[Record], id_to_token: IdToToken) -> dict[str, Any]:
-    """Header of the condensed `records`; `whole` also has the hypotheses that were pruned."""
+def trace_header(
+    records: Sequence[Record], whole: Sequence[Record], id_to_token: IdToToken, window: int = 0
+) -> dict[str, Any]:
+    """Header of the condensed `records`; `whole` also has the hypotheses that were pruned, and other windows."""
     context = next((record.context for record in records), {})
     return {
         "format": FORMAT,
         "sequences": {name: [_token(token) for token in context[name][0]] for name in SEQUENCES if name in context},
         "tensors": [describe_tensor(record) | score_stages(record, records) for record in records],
         "steps": _steps(records, id_to_token),
-        "beam": beam_tree(whole, id_to_token),
+        "predictions": _predictions(records, id_to_token),
+        "lens_tokens": _lens_tokens(records, id_to_token),
+        "beam": beam_tree(whole, id_to_token, find_window(whole, window)),
+        "window": describe_window(whole, window),
+    }
+
+
+def describe_window(whole: Sequence[Record], number: int) -> dict[str, Any] | None:
+    """Which part of a generated text is shown; None if it was generated in one window."""
+    windows = generation_windows(whole)
+    if not windows:
+        return None
+    here = windows[number]
+    total = sum(len(window.ids) for window in windows)
+    return {
+        "number": number,
+        "count": len(windows),
+        "before": list(here.before),
+        "tokens": len(here.ids),
+        "total": total,
     }
 
 
@@ -101,6 +126,39 @@ def _steps(records: Sequence[Record], id_to_token: IdToToken) -> list[dict[str, 
         }
         for step, chosen in enumerate(ids)
     ]
+
+
+def _predictions(records: Sequence[Record], id_to_token: IdToToken) -> dict[str, Any] | None:
+    """Candidates at each position of a text that was read, or at each mask; None: no predictions, or those of steps."""
+    try:
+        view = candidates_view(records, id_to_token)
+    except ModelError:
+        return None
+    if view.kind == "step":
+        return None
+    rows = zip(
+        view.contexts, view.candidates, view.probabilities.tolist(), view.actual, view.ranks, strict=True
+    )  # fmt: skip
+    positions = [
+        {
+            "read": _token(read),
+            "best": [{**_token(token), "probability": p} for token, p in zip(tokens, numbers, strict=True)],
+            "actual": {**_token(actual), "rank": rank, "probability": float(view.actual_probabilities[i])}
+            if rank
+            else None,
+        }
+        for i, (read, tokens, numbers, actual, rank) in enumerate(rows)
+    ]
+    return {"kind": view.kind, "positions": positions}
+
+
+def _lens_tokens(records: Sequence[Record], id_to_token: IdToToken) -> dict[str, dict[str, Any]]:
+    """Tokens of the ids in the logit lens."""
+    record = next((record for record in records if record.name == lens.IDS), None)
+    if record is None:
+        return {}
+    ids, side = record.data.unique().tolist(), record.context.get(lens.VOCABULARY)
+    return {str(i): _token(token) for i, token in zip(ids, to_tokens(ids, side, id_to_token), strict=True)}
 
 
 def _first_row(records: Sequence[Record], name: str) -> Tensor | None:

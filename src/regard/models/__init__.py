@@ -10,8 +10,10 @@ from typing import Annotated
 from regard.models.alexnet import AlexNetConfig
 from regard.models.bert import BertConfig
 from regard.models.cnn import CNNConfig
+from regard.models.cnn_lstm import CNNLSTMConfig
 from regard.models.convolution import ConvolutionConfig
 from regard.models.elmo import ELMoConfig
+from regard.models.elmo_recurrent import ELMoRecurrentConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.gpt import GPTConfig
@@ -43,12 +45,14 @@ ModelConfig = Annotated[
 ]
 """models that generate: configs with build(source, target)"""
 
-OwnEncoders = RecurrentConfig | ConvolutionConfig | TransformerConfig | BertConfig | ELMoConfig | MLPConfig
+OwnEncoders = (
+    RecurrentConfig | ConvolutionConfig | TransformerConfig | BertConfig | ELMoConfig | ELMoRecurrentConfig | MLPConfig
+)
 EncoderOnlyConfig = Annotated[OwnEncoders, Extensible(MODELS, "build_encoder")]
 """encoders for a classification, tagging or forecasting head: configs with build_encoder(source)"""
 
-ImageEncoders = CNNConfig | AlexNetConfig | ResNetConfig | ViTConfig
-"""encoders of images"""
+ImageEncoders = CNNConfig | AlexNetConfig | ResNetConfig | ViTConfig | CNNLSTMConfig
+"""encoders of images, and of image sequences"""
 ClassifierConfig = Annotated[OwnEncoders | ImageEncoders, Extensible(MODELS, "build_encoder")]
 """encoders of a classifier: of texts, table rows or images"""
 

@@ -15,7 +15,7 @@ from torch import nn
 from regard.config import check_share
 from regard.errors import ConfigError, DataError
 from regard.models.base import Encoder, ModelConfigBase
-from regard.nn.convolution2d import MAP_AXES, full_rows
+from regard.nn.convolution2d import MAP_AXES, FilterConv2d, full_rows
 from regard.sequence import Images, Memory
 from regard.spaces import Pixels
 from regard.trace import tap
@@ -61,7 +61,7 @@ class AlexNet(Encoder):
     def __init__(self, config: AlexNetConfig, space: Pixels) -> None:
         super().__init__()
         self.features = nn.Sequential(
-            nn.Conv2d(space.channels, 64, 11, stride=4, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2),
+            FilterConv2d(space.channels, 64, 11, stride=4, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2),
             nn.Conv2d(64, 192, 5, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2),
             nn.Conv2d(192, 384, 3, padding=1), nn.ReLU(),
             nn.Conv2d(384, 256, 3, padding=1), nn.ReLU(),
@@ -76,7 +76,7 @@ class AlexNet(Encoder):
     def forward(self, source: Images) -> Memory:
         if min(source.pixels.shape[2:]) < SMALLEST:
             raise DataError(f"alexnet reads images of at least {SMALLEST} x {SMALLEST} pixels; resize them")
-        x_BCYX = source.pixels
+        x_BCYX = tap(self, "image", source.pixels, MAP_AXES)
         for layer in self.features:
             x_BCYX = layer(x_BCYX)
             if isinstance(layer, nn.ReLU | nn.MaxPool2d):

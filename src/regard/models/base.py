@@ -76,6 +76,11 @@ class Encoder(nn.Module, ABC):
     @abstractmethod
     def forward(self, source: Any) -> Memory: ...
 
+    def embeddings(self) -> tuple[nn.Module, ...]:
+        """The modules that turn ids into vectors: saliency attributes an answer to their outputs."""
+        embed: Any = self.embed
+        return (embed,)
+
 
 class Decoder(nn.Module, ABC):
     """Tokens so far -> features of the next token; reads a whole target, a prompt, or one token at a time."""
@@ -176,6 +181,12 @@ class ModelConfigBase:
     """the name in recipes, a Literal of one string"""
     reads_images: ClassVar[bool] = False
     """whether the encoder reads images instead of sequences"""
+    reads_clips: ClassVar[bool] = False
+    """whether what it reads are image sequences"""
+    reads_spellings: ClassVar[bool] = False
+    """whether the encoder reads words by their characters, so that no word is unknown (SpelledInput)"""
+    embeds_word_ids: ClassVar[bool] = True
+    """whether the encoder embeds ids: false if it reads words by their characters alone"""
     bidirectional_lm: ClassVar[bool] = False
     """whether build() also gives a `backward_decoder`, a language model that reads texts from their end"""
 
@@ -192,6 +203,11 @@ class ModelConfigBase:
     @property
     def position_limit(self) -> int | None:
         """Longest sequence that can be read; None: any length."""
+        return None
+
+    @property
+    def language_models(self) -> ModelConfigBase | None:
+        """Config of the language models whose layers the encoder reads by (ELMo); None: there are none."""
         return None
 
     def check_shared_vocab(self, shared: bool) -> None:

@@ -64,9 +64,11 @@ class CNNConfig(ModelConfigBase):
 class CNNStage(Layer):
     """Convolutions at one resolution."""
 
-    def __init__(self, channels: int, out: int, convolutions: int) -> None:
+    def __init__(self, channels: int, out: int, convolutions: int, first: bool = False) -> None:
         super().__init__()
-        self.convs = nn.ModuleList(ConvNorm(out if i else channels, out, 3) for i in range(convolutions))
+        self.convs = nn.ModuleList(
+            ConvNorm(out if i else channels, out, 3, first=first and not i) for i in range(convolutions)
+        )
 
     def forward(self, x_BCYX: Tensor) -> Tensor:
         for conv in self.convs:
@@ -82,11 +84,12 @@ class CNN(Encoder):
         self.width, self.dropout = config.channels[-1], nn.Dropout2d(config.dropout)
         before = (space.channels, *config.channels)
         self.stages = nn.ModuleList(
-            CNNStage(channels, out, config.convolutions) for channels, out in zip(before, config.channels, strict=False)
+            CNNStage(channels, out, config.convolutions, first=not i)
+            for i, (channels, out) in enumerate(zip(before, config.channels, strict=False))
         )
 
     def forward(self, source: Images) -> Memory:
-        x_BCYX = source.pixels
+        x_BCYX = tap(self, "image", source.pixels, MAP_AXES)
         for i, stage in enumerate(self.stages):
             if i:
                 # images smaller than the pooling window keep their size

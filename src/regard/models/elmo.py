@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +28,7 @@ from regard.nn.recurrent import LSTM, Recurrent, States, set_forget_bias
 from regard.nn.spelling import spell, spelling_table
 from regard.plurals import count_noun
 from regard.sequence import Memory, Padded, Tokens
-from regard.spaces import InputSpace, Space, SpelledWords, Words
+from regard.spaces import InputSpace, Space, SpelledInput, SpelledWords, Words
 from regard.trace import tap, trace_context
 
 
@@ -58,6 +58,8 @@ class ELMoConfig(ModelConfigBase):
     """words of the sampled softmax in training, drawn for each batch; 0: the whole softmax"""
 
     bidirectional_lm: ClassVar[bool] = True
+    reads_spellings: ClassVar[bool] = True
+    embeds_word_ids: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "layers", "width", "characters")
@@ -77,17 +79,23 @@ class ELMoConfig(ModelConfigBase):
         cells = f", {self.cells} cells" if self.cells != self.width else ""
         return f"elmo {count_noun(self.layers, 'layer')}, both directions, width {self.width}{cells}"
 
+    @property
+    def language_models(self) -> ELMoConfig:
+        return self
+
     def build(self, source: Space, target: Space) -> BidirectionalLM:
         """The two language models, with fresh weights; `source` is not used."""
         return BidirectionalLM(self, target)
 
     def build_encoder(self, source: InputSpace) -> ELMo:
         """The layers and their mix, with fresh weights; the caller attaches a head."""
-        return ELMo(self, source)
+        return ELMo(character_cnn(self, source), ResidualStack(self), ResidualStack(self))
 
 
 def character_cnn(config: ELMoConfig, space: InputSpace) -> CharacterCNN:
     """The embedding of words by their characters."""
+    if isinstance(space, SpelledInput):
+        space = SpelledWords(1, vocabulary=("<PAD>",))
     if not isinstance(space, Words):
         raise ConfigError('model.kind = "elmo" reads the characters of words, and there are none; use rnnlm')
     vocabulary = space.vocabulary if isinstance(space, SpelledWords) else ()
@@ -157,6 +165,11 @@ class BidirectionalLM(EncoderDecoder):
         super().__init__(EmptyEncoder(), CharacterLM(config, embed, readout))
         self.backward_decoder, self.samples = CharacterLM(config, embed, readout), config.samples
 
+    def contextual_encoder(self) -> ELMo:
+        """The encoder that reads by these two language models: it shares their weights."""
+        forward: Any = self.decoder
+        return ELMo(forward.embed, forward.stack, self.backward_decoder.stack).eval()
+
 
 class ScalarMix(nn.Module):
     """gamma * sum(softmax(w)_j h_j): a learned mean of layers (equation 1)."""
@@ -176,17 +189,17 @@ class ELMo(Encoder):
     Both directions start from the end of another text, which is what they read before a text in training.
     """
 
-    def __init__(self, config: ELMoConfig, space: InputSpace) -> None:
+    def __init__(self, embed: Any, stack: ResidualStack, backward_stack: ResidualStack) -> None:
         super().__init__()
-        self.embed = character_cnn(config, space)
-        self.stack, self.backward_stack = ResidualStack(config), ResidualStack(config)
-        self.mix, self.width = ScalarMix(config.layers + 1), 2 * config.width
+        self.embed, self.stack, self.backward_stack = embed, stack, backward_stack
+        self.mix, self.width = ScalarMix(len(stack.layers) + 1), 2 * embed.width
         self.register_buffer("edge", torch.tensor([[spell("<EOS>")]]), persistent=False)
 
     def forward(self, source: Tokens) -> Memory:
-        x_BSD = self.embed(require_unpacked(source).data)
-        x = source.like(tap(self, "embedding", x_BSD, "batch position:source width"))
         edge = Tokens.full(self.embed(self.get_buffer("edge")).expand(len(source), -1, -1))
+        ids = require_unpacked(source).data
+        x_BSD = self.embed(ids[..., 1:] if ids.ndim == 3 else ids)  # spelled words have an id first
+        x = source.like(tap(self, "embedding", x_BSD, "batch position:source width"))
         directions = []
         for stack, read in ((self.stack, x), (self.backward_stack, x.reverse())):
             with trace_context(reads="source", backwards=read is not x):

@@ -7,21 +7,25 @@ the two do not match.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 
 from regard.errors import ConfigError
+from regard.models.alexnet import AlexNetConfig
 from regard.models.base import Decoder, Encoder, EncoderDecoderConfigBase
+from regard.models.cnn import CNNConfig
 from regard.models.convolution import ConvolutionConfig
 from regard.models.gnmt import GNMTConfig
 from regard.models.luong import LuongConfig
 from regard.models.recurrent import RecurrentConfig
+from regard.models.resnet import ResNetConfig
 from regard.models.rnnsearch import RNNsearchConfig
 from regard.models.seq2seq import Seq2SeqConfig
 from regard.models.transformer import TransformerConfig
+from regard.models.vit import ViTConfig
 from regard.plugins import MODELS, Extensible
-from regard.spaces import InputSpace, Space, Words
+from regard.spaces import Pixels, Space, Words
 
 EncoderConfig = Annotated[
     ConvolutionConfig
@@ -30,10 +34,14 @@ EncoderConfig = Annotated[
     | Seq2SeqConfig
     | RNNsearchConfig
     | LuongConfig
-    | GNMTConfig,
+    | GNMTConfig
+    | CNNConfig
+    | AlexNetConfig
+    | ResNetConfig
+    | ViTConfig,
     Extensible(MODELS, "build_encoder"),
 ]
-"""configs with build_encoder(source)"""
+"""configs with build_encoder(source); the source of the last four is an image"""
 DecoderConfig = Annotated[
     LuongConfig | TransformerConfig | Seq2SeqConfig | RNNsearchConfig | GNMTConfig,
     Extensible(MODELS, "build_decoder"),
@@ -60,11 +68,25 @@ class EncoderDecoderConfig(EncoderDecoderConfigBase):
     """the decoder"""
 
     def __post_init__(self) -> None:
+        side = 64 * getattr(self.encoder, "patch", 1)  # the size of images is known to the recipe only
+        source: Any = Pixels(3, side, side) if self.reads_images else Words(8)
         try:
             with torch.device("meta"):  # incompatible halves are reported before any data is read
-                self.build(Words(8), Words(8))
+                self.build(source, Words(8))
         except ConfigError as error:
             raise ConfigError(f"encoder and decoder do not go together: {error}") from None
+
+    @property
+    def reads_images(self) -> bool:  # type: ignore[override]
+        """Whether the encoder reads images: such a model writes captions."""
+        return self.encoder.reads_images
+
+    def check_shared_vocab(self, shared: bool) -> None:
+        if self.reads_images:
+            raise ConfigError(
+                f'model.encoder.kind = "{self.encoder.kind}" reads images, and a translation is of a text; use '
+                'task.kind = "caption", or another encoder'
+            )
 
     @property
     def summary(self) -> str:
@@ -76,7 +98,7 @@ class EncoderDecoderConfig(EncoderDecoderConfigBase):
         limits = (self.encoder.position_limit, self.decoder.position_limit)
         return min((limit for limit in limits if limit is not None), default=None)
 
-    def build_encoder(self, source: InputSpace) -> Encoder:
+    def build_encoder(self, source: Any) -> Encoder:
         return self.encoder.build_encoder(source)
 
     def build_decoder(self, target: Space, encoder: Encoder) -> Decoder:

@@ -116,7 +116,7 @@ class ResNet(Encoder):
     def __init__(self, config: ResNetConfig, space: Pixels) -> None:
         super().__init__()
         self.is_large = config.stem == "large"
-        self.stem = ConvNorm(space.channels, config.width, *((7, 2) if self.is_large else (3, 1)))
+        self.stem = ConvNorm(space.channels, config.width, *((7, 2) if self.is_large else (3, 1)), first=True)
         stages, channels = [], config.width
         for number, depth in enumerate(config.depths):
             blocks = []
@@ -127,7 +127,8 @@ class ResNet(Encoder):
         self.stages, self.width = nn.ModuleList(stages), channels
 
     def forward(self, source: Images) -> Memory:
-        x_BCYX = tap(self.stem, "feature_map", self.stem(source.pixels), MAP_AXES)
+        image_BCYX = tap(self, "image", source.pixels, MAP_AXES)
+        x_BCYX = tap(self.stem, "feature_map", self.stem(image_BCYX), MAP_AXES)
         if self.is_large:
             x_BCYX = F.max_pool2d(x_BCYX, 3, 2, padding=1)
         for stage in self.stages:

@@ -17,13 +17,13 @@ from regard.config import check_at_least, check_share
 from regard.errors import ConfigError, DataError
 from regard.models.base import Encoder, Layer, ModelConfigBase
 from regard.nn.attention import SelfAttention, check_heads
-from regard.nn.convolution2d import full_rows
+from regard.nn.convolution2d import MAP_AXES, PATCH_AXES, FilterConv2d, cut_patches, full_rows
 from regard.nn.feedforward import GELUFeedForward
 from regard.nn.norm import LayerNorm
 from regard.plurals import count_noun
 from regard.sequence import Images, Memory
 from regard.spaces import Pixels
-from regard.trace import tap
+from regard.trace import tap, trace_context, tracing
 
 AXES = "batch position:source width"
 
@@ -99,7 +99,7 @@ class ViT(Encoder):
     def __init__(self, config: ViTConfig, space: Pixels) -> None:
         super().__init__()
         self.width, self.patch, self.size = config.width, config.patch, (space.height, space.width)
-        self.embed = nn.Conv2d(space.channels, config.width, config.patch, stride=config.patch)
+        self.embed = FilterConv2d(space.channels, config.width, config.patch, stride=config.patch)
         patches = (space.height // config.patch) * (space.width // config.patch)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, config.width))
         self.positions = nn.Parameter(torch.empty(1, 1 + patches, config.width))
@@ -111,7 +111,18 @@ class ViT(Encoder):
     def forward(self, source: Images) -> Memory:
         if (found := tuple(source.pixels.shape[2:])) != self.size:
             raise DataError(f"expected images of {self.size[0]} x {self.size[1]} pixels, got {found[0]} x {found[1]}")
-        patches_BPD = self.embed(source.pixels).flatten(2).transpose(1, 2)
+        with trace_context(source=[self.position_names()] * len(source.pixels) if tracing() else ()):
+            return self._read(source.pixels)
+
+    def position_names(self) -> list[str]:
+        """The names of the positions in a trace: [CLS], then row and column of each patch, from 0."""
+        rows, columns = (side // self.patch for side in self.size)
+        return ["[CLS]", *(f"{row},{column}" for row in range(rows) for column in range(columns))]
+
+    def _read(self, pixels_BCYX: Tensor) -> Memory:
+        pixels_BCYX = tap(self, "image", pixels_BCYX, MAP_AXES)
+        tap(self, "patches", cut_patches(pixels_BCYX, self.patch), PATCH_AXES)
+        patches_BPD = self.embed(pixels_BCYX).flatten(2).transpose(1, 2)
         x_BSD = torch.cat([self.cls_token.expand(len(patches_BPD), -1, -1), patches_BPD], 1)
         positions_1SD = tap(self, "position", self.positions, AXES)
         x_BSD = self.dropout(tap(self, "embedding", x_BSD, AXES) + positions_1SD)

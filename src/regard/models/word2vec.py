@@ -1,9 +1,9 @@
 """word2vec: Mikolov, Sutskever, Chen, Corrado and Dean 2013, "Distributed Representations of Words and Phrases ...".
 
-Words that occur in similar contexts get similar vectors. Two tables hold a vector for each word, an input and an output
-vector; the score of a pair is their dot product. Skip-gram predicts the context words from a word, CBOW (Mikolov et al.
-2013, "Efficient Estimation ...") predicts a word from the mean of its context. The task chooses between them: the
-network is the same.
+New against one-hot words: words that occur in similar contexts get similar vectors. Two tables hold a vector for each
+word, an input and an output vector; the score of a pair is their dot product. Skip-gram predicts the context words from
+a word, CBOW (Mikolov et al. 2013, "Efficient Estimation ...") predicts a word from the mean of its context. The task
+chooses between them: the network is the same.
 """
 
 from __future__ import annotations

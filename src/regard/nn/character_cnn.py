@@ -34,7 +34,7 @@ class CharacterCNN(nn.Module):
         self.kernels = [kernel for kernel, count in enumerate(filters, 1) if count]
         self.convolutions = nn.ModuleList(nn.Conv1d(characters, filters[k - 1], k) for k in self.kernels)
         self.highways = nn.Sequential(*(Highway(sum(filters)) for _ in range(highways)))
-        self.project, self.size = nn.Linear(sum(filters), width), len(spellings_VC)
+        self.project, self.size, self.width = nn.Linear(sum(filters), width), len(spellings_VC), width
         self.register_buffer("spellings", spellings_VC, persistent=False)
 
     def forward(self, ids: Tensor) -> Tensor:

@@ -27,8 +27,10 @@ def sampled_softmax_loss(features_ND: Tensor, target_N: Tensor, weight_VD: Tenso
     size = len(weight_VD)
     drawn = torch.rand(samples, device=features_ND.device).mul_(math.log(size + 1)).exp_().long().sub_(1)
     words_S = drawn.clamp_(0, size - 1).unique()
-    own_N = (features_ND * weight_VD[target_N]).sum(-1) - _log_expected(target_N, size, samples)
-    other_NS = features_ND @ weight_VD[words_S].T - _log_expected(words_S, size, samples)
+    # taken at once: each backward pass of an index fills a gradient of the size of the softmax
+    own_ND, other_SD = weight_VD[torch.cat([target_N, words_S])].split([len(target_N), len(words_S)])
+    own_N = (features_ND * own_ND).sum(-1) - _log_expected(target_N, size, samples)
+    other_NS = features_ND @ other_SD.T - _log_expected(words_S, size, samples)
     other_NS = other_NS.masked_fill(words_S == target_N[:, None], HIDDEN)
     logits_NS = torch.cat([own_N[:, None], other_NS], 1)
     return F.cross_entropy(logits_NS, torch.zeros_like(target_N), reduction="sum")

@@ -6,7 +6,7 @@ their own in place of bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -24,22 +24,26 @@ LENGTH = 50
 
 
 def spell(word: str) -> list[int]:
-    """Ids of a word; <PAD> has none.
+    """Ids of an entry of a vocabulary; <PAD> has none.
 
     >>> spell("Ab"), spell("<EOS>"), spell("<PAD>")
     ([257, 66, 99, 258], [257, 260, 258], [])
     """
     if word in ("<PAD>", "[PAD]"):
         return []
-    inner = [SPECIAL[word]] if word in SPECIAL else [byte + 1 for byte in word.encode()[: LENGTH - 2]]
-    return [WORD_START, *inner, WORD_END]
+    return [WORD_START, SPECIAL[word], WORD_END] if word in SPECIAL else spell_text(word)
 
 
-def spell_all(words: Sequence[str]) -> np.ndarray:
-    """Ids of words, (N, LENGTH), padded on the right."""
+def spell_text(word: str) -> list[int]:
+    """Ids of a word of a text, which is never a special token."""
+    return [WORD_START, *(byte + 1 for byte in word.encode()[: LENGTH - 2]), WORD_END]
+
+
+def spell_all(words: Sequence[str], spell_one: Callable[[str], list[int]] = spell) -> np.ndarray:
+    """Ids of words, (N, LENGTH), padded on the right; by default of entries of a vocabulary."""
     table = np.full((len(words), LENGTH), PAD, np.int16)
     for row, word in zip(table, words, strict=True):
-        ids = spell(word)
+        ids = spell_one(word)
         row[: len(ids)] = ids
     return table
 

@@ -1,11 +1,11 @@
 """Image filters: Sobel and Feldman 1968; as layers of a network, Fukushima 1980 and LeCun et al. 1989.
 
-A filter is a small table of weights that slides over a picture. An image is a table of numbers; a filter answers, for
-each window of the image, the sum of the products of its weights with the window: large where the window looks like the
-filter. Sobel's filters answer to horizontal and vertical edges. The first layer of a convolutional network, such as
-AlexNet (Krizhevsky et al. 2012), is a bank of such filters with one table per color channel, whose products are all
-summed; its weights are learned. What networks call convolution is this sum, without the flip of the mathematical
-convolution.
+New against single pixels: a small table of weights slides over the picture. An image is a table of numbers; a filter
+answers, for each window of the image, the sum of the products of its weights with the window: large where the window
+looks like the filter. Sobel's filters answer to horizontal and vertical edges. The first layer of a convolutional
+network, such as AlexNet (Krizhevsky et al. 2012), is a bank of such filters with one table per color channel, whose
+products are all summed; its weights are learned. What networks call convolution is this sum, without the flip of the
+mathematical convolution.
 """
 
 from __future__ import annotations

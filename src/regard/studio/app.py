@@ -20,14 +20,17 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from regard.errors import RegardError
-from regard.studio import embeddings_api, endpoints, lessons_api, runs
+from regard.studio import embeddings_api, endpoints, lessons_api, line_api, runs
 from regard.studio.errors import ApiError
 from regard.studio.guard import Guard
+from regard.studio.image_input import MAX_IMAGE_BYTES
 from regard.studio.request import ApiRequest
 from regard.studio.service import Studio
 
 MAX_BODY = 64 * 1024
 """maximum size of a request's body in bytes"""
+LARGE_BODIES = {"/api/v1/traces": MAX_IMAGE_BYTES * 4 // 3 + MAX_BODY}
+"""maximum size where a request may hold an image, as base64"""
 MEDIA_TYPES = {"js": "text/javascript", "css": "text/css", "html": "text/html", "svg": "image/svg+xml"}
 
 
@@ -56,6 +59,7 @@ def build(studio: Studio) -> Starlette:
         ("/api/v1/runs/{model}/control", "POST", runs.control_run),
         ("/api/v1/runs/{model}/probe/{step}", "GET", runs.show_probe),
         ("/api/v1/runs/{model}/probe/{step}/tensors/{tensor}", "GET", runs.send_probe_tensor),
+        ("/api/v1/line", "GET", line_api.show_line),
         ("/api/v1/lessons", "GET", lessons_api.list_lessons),
         ("/api/v1/lessons/{lesson}", "GET", lessons.show),
         ("/api/v1/lessons/{lesson}", "POST", lessons.train_and_show),
@@ -81,7 +85,10 @@ def build(studio: Studio) -> Starlette:
         await run_in_threadpool(lessons.close)
 
     return Starlette(
-        routes=[Route(path, _make_handler(studio, endpoint), methods=[method]) for path, method, endpoint in routes],
+        routes=[
+            Route(path, _make_handler(studio, endpoint, LARGE_BODIES.get(path, MAX_BODY)), methods=[method])
+            for path, method, endpoint in routes
+        ],
         middleware=[Middleware(Guard)],
         exception_handlers={HTTPException: _http_error},
         lifespan=lifespan,
@@ -106,10 +113,10 @@ def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]
             yield prefix + entry.name, entry.read_bytes()
 
 
-def _make_handler(studio: Studio, endpoint: Endpoint) -> Callable[[Request], Any]:
+def _make_handler(studio: Studio, endpoint: Endpoint, limit: int) -> Callable[[Request], Any]:
     async def handle(request: Request) -> Response:
         try:
-            body = await _read_body(request) if request.method == "POST" else {}
+            body = await _read_body(request, limit) if request.method == "POST" else {}
             parsed = ApiRequest(request.path_params, request.query_params, body, request.headers.get("last-event-id"))
             return await run_in_threadpool(endpoint, studio, parsed)
         except ClientDisconnect:  # half a request
@@ -126,14 +133,15 @@ def _make_handler(studio: Studio, endpoint: Endpoint) -> Callable[[Request], Any
     return handle
 
 
-async def _read_body(request: Request) -> dict[str, Any]:
+async def _read_body(request: Request, limit: int) -> dict[str, Any]:
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise ApiError(415, "not-json", "expected JSON", "send content-type: application/json")
-    body = b""
+    body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > MAX_BODY:
-            raise ApiError(413, "too-large", f"a request has at most {MAX_BODY:,} bytes", "shorten the text")
+        if len(body) > limit:
+            hint = "shorten the text" if limit == MAX_BODY else "choose a smaller image, or shorten the text"
+            raise ApiError(413, "too-large", f"a request has at most {limit:,} bytes", hint)
     try:
         table = json.loads(body)
     except (ValueError, RecursionError):

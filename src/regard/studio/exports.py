@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from regard.errors import RegardError
-from regard.look import Recording, Saliency, html
+from regard.look import PixelSaliency, Recording, Saliency, html
 from regard.look.png import png
 from regard.look.trace_header import axis_sides
 from regard.studio.errors import ApiError
@@ -107,7 +107,7 @@ def picture_file(recording: Recording, name: str | None, head: int | None, kind:
     return ExportFile(content, "image/png" if kind == "png" else "image/svg+xml", f"{view.name}.{kind}")
 
 
-def saliency_file(view: Saliency, kind: str) -> ExportFile:
+def saliency_file(view: Saliency | PixelSaliency, kind: str) -> ExportFile:
     """Saliency of an answer as SVG, PNG, JSON or CSV."""
     if kind in ("svg", "png"):
         content = png(view.svg()) if kind == "png" else view.svg().encode()
@@ -118,6 +118,11 @@ def saliency_file(view: Saliency, kind: str) -> ExportFile:
         raise ApiError(422, "bad-request", f"format: expected svg, png, json, csv, got {kind[:20]!r}", "choose one")
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\r\n")
+    if isinstance(view, PixelSaliency):
+        table.writerow(["row", "column", *view.channels])
+        for row, column in np.ndindex(view.scores.shape[1:]):
+            table.writerow([row, column, *map(repr, view.scores[:, row, column].tolist())])
+        return ExportFile(out.getvalue().encode(), "text/csv; charset=utf-8", "saliency.csv")
     table.writerow([*view.sides, "value"])
     for row, scores in zip(view.rows, view.scores.tolist(), strict=True):
         table.writerows(

@@ -11,7 +11,7 @@ MAX_CHARACTERS, MAX_SERIES_CHARACTERS = 2000, 40_000
 """maximum length of a text, and of a series as CSV"""
 FORECAST, VECTORS = "forecast", "vectors"
 """the task whose models read a series, and the task whose models read no text"""
-SINGLE_PASS_TASKS = ("classify", "label", FORECAST)
+SINGLE_PASS_TASKS = ("classify", "label", "fill", FORECAST)
 """tasks that answer without a search"""
 
 

@@ -56,6 +56,8 @@ class SetAttentionRow:
     """index of the row"""
     weights: tuple[float, ...]
     """one per key; 0 for a masked key"""
+    window: int = 0
+    """window of a generated text in which the row is; filled in by the studio"""
     kind: Literal["row"] = "row"
 
 
@@ -69,7 +71,9 @@ class ForceToken:
     label: str = ""
     """the token as text; filled in by the studio"""
     prefix: tuple[int, ...] = ()
-    """ids of the tokens before the step; filled in by the studio"""
+    """ids of all tokens that were generated before it; filled in by the studio"""
+    window: int = 0
+    """window of a generated text in which the step is; filled in by the studio"""
     kind: Literal["token"] = "token"
 
 
@@ -165,13 +169,16 @@ class SteeredDecodeConfig(DecodeConfig):
 
 
 def force_start(ids: tuple[int, ...]) -> LogitsProcessor:
-    """A logits processor that forces the first tokens, once: the later windows of a long text are not affected."""
-    force, is_done = force_prefix(Tokens.pad([ids])), False
+    """A logits processor that forces the first tokens of a text, which may be generated in several windows."""
+    before, length = 0, -1  # tokens of earlier windows, and of this one
 
     def process(log_NV: Tensor, history: Any) -> Tensor:
-        nonlocal is_done
-        is_done = is_done or history.length >= len(ids)
-        return log_NV if is_done else force(log_NV, history)
+        nonlocal before, length
+        if history.length <= length:  # a new window
+            before += length + 1
+        length = history.length
+        here = ids[before:]
+        return force_prefix(Tokens.pad([here]))(log_NV, history) if length < len(here) else log_NV
 
     return process
 
@@ -222,13 +229,16 @@ def _zero_head(head: int) -> Callable[[Tensor], Tensor]:
 
 
 def _set_row(change: SetAttentionRow) -> Callable[[Tensor], Tensor]:
-    """Decoding taps a few rows per step, which are counted up to the row to be replaced."""
-    count = 0
+    """Decoding taps a few rows per step, counted up to the row to be replaced; fewer keys begin a new window."""
+    window, count, keys = 0, 0, 0
 
     def replace_weights(weights_NHTL: Tensor) -> Tensor:
-        nonlocal count
+        nonlocal window, count, keys
+        if weights_NHTL.shape[3] < keys:
+            window, count = window + 1, 0
+        keys = weights_NHTL.shape[3]
         at, count = change.query - count, count + weights_NHTL.shape[2]
-        if not 0 <= at < weights_NHTL.shape[2]:
+        if window != change.window or not 0 <= at < weights_NHTL.shape[2]:
             return weights_NHTL
         changed, row_L = weights_NHTL.clone(), weights_NHTL.new_zeros(weights_NHTL.shape[3])
         new_row = change.weights[: len(row_L)]

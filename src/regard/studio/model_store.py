@@ -9,18 +9,24 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import regard
 from regard.errors import RegardError
 from regard.run_summary import RunSummary, display_path, has_recipe, modified_at, summarize_run
 from regard.studio.errors import ApiError
+from regard.tasks.classify.clip_sources import ClipData
+from regard.tasks.classify.image_sources import ImageData
 from regard.text import Tokenizer
 from regard.text.tokenizer import Encoded
 
 MAX_OPEN, MAX_LISTED = 2, 500
 """models in memory, and in the list"""
 EXAMPLE = "built-in example"
+IMAGE_DATA = frozenset(source.__dataclass_fields__["kind"].default for source in get_args(ImageData))
+"""data.kind of classifiers that read images"""
+CLIP_DATA = frozenset(source.__dataclass_fields__["kind"].default for source in get_args(ClipData))
+"""data.kind of classifiers that read clips"""
 VOCABULARIES = ("tokenizer.json", "tokenizer.source.json", "vocab.json")
 """vocabulary files of a run"""
 
@@ -54,6 +60,16 @@ class ModelEntry:
         task = self.recipe.get("task")
         return (self.summary.kind("task") or "translate") if isinstance(task, dict) else None
 
+    @property
+    def reads_images(self) -> bool:
+        """Whether its model reads an image."""
+        return self.task == "caption" or (self.task == "classify" and self.summary.kind("data") in IMAGE_DATA)
+
+    @property
+    def reads_clips(self) -> bool:
+        """Whether its model reads a clip."""
+        return self.task == "classify" and self.summary.kind("data") in CLIP_DATA
+
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
         return {
@@ -61,6 +77,7 @@ class ModelEntry:
             "name": self.name,
             **{name: self.summary.kind(name) for name in ("model", "task", "data")},
             "usable": self.usable,
+            "image": self.reads_images,
             "words": any((self.path / name).is_file() for name in VOCABULARIES),
             "step": self.summary.step,
             "best": dict(self.summary.best),

@@ -11,14 +11,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import regard
 from regard import config
 from regard.errors import RegardError
-from regard.look import Recording, Saliency, token_label
+from regard.look import PixelSaliency, Recording, Saliency, token_label
 from regard.look.decoding_path import ANSWER
+from regard.look.image_records import PIXELS
 from regard.studio import example, interventions
 from regard.studio.errors import ApiError
 from regard.studio.exports import find_tensor
+from regard.studio.image_input import (
+    MAX_IMAGE_BYTES,
+    check_input,
+    image_gigabytes,
+    image_model,
+    read_pixels,
+    recorded_pixels,
+    teacher_forced_pass,
+)
 from regard.studio.input_limits import (
     MAX_CHARACTERS,
     MAX_SERIES_CHARACTERS,
@@ -39,7 +51,7 @@ from regard.studio.interventions import (
 )
 from regard.studio.model_store import ModelEntry, ModelStore
 from regard.studio.trace_diff import trace_difference
-from regard.studio.trace_store import StoredTrace, TraceStore
+from regard.studio.trace_store import WINDOW, StoredTrace, TraceStore
 from regard.studio.unmasked_pass import run_unmasked
 
 MAX_TOKENS, MAX_BEAM = 256, 16
@@ -51,6 +63,8 @@ EXAMPLE_ID = "example"
 """id of the trace of the built-in example"""
 MAX_CHANGES = 64
 """interventions per trace"""
+MAX_WINDOWS = 32
+"""windows of a generated text that are stored"""
 
 
 @dataclass(frozen=True)
@@ -65,6 +79,12 @@ class TraceRequest:
     changes: tuple[Intervention, ...] = ()
     base: StoredTrace | None = None
     """trace of the unchanged model, with which a changed one is compared"""
+    window: int = 0
+    """window of a generated text whose trace is returned, if there are several"""
+    image: str | None = None
+    """an image as a data URL, or a reference to a rendered digit; `text` is then its name"""
+    pixels: np.ndarray | None = None
+    """(channels, height, width) of the image in the model's shape"""
 
 
 class Studio:
@@ -95,6 +115,7 @@ class Studio:
             "example": self.example.status(),
             "limits": {
                 "characters": MAX_CHARACTERS,
+                "image": MAX_IMAGE_BYTES,
                 "series": MAX_SERIES_CHARACTERS,
                 "tokens": MAX_TOKENS,
                 "beam": MAX_BEAM,
@@ -116,18 +137,30 @@ class Studio:
     def trace(self, request: TraceRequest, trace_id: str | None = None) -> StoredTrace:
         """Run a model on a text and store the trace."""
         entry = self.model_store.entry(request.model)
-        request = replace(request, text=validate_text(request.text, entry.task))
+        if request.base is None:
+            check_input(entry, request.image)
+        if not entry.reads_images:
+            request = replace(request, text=validate_text(request.text, entry.task))
         with self._one_at_a_time():
             model = self.model_store.open(entry)
             self._check(entry, model, request)
+            if request.image is not None:
+                request = replace(request, pixels=read_pixels(model, request.image, request.text))
+            elif request.base is not None and request.base.recording.find(PIXELS):
+                request = replace(request, pixels=recorded_pixels(model, request.base.recording))
             if request.base is not None and request.base.header["model"].get("step") != model.step:
                 # trained further meanwhile: both traces must have the same weights
-                base = self._run_and_store(entry, model, TraceRequest(request.model, request.text, request.beam))
+                base = self._run_and_store(entry, model, replace(request, changes=(), base=None, window=0))
                 request = replace(request, base=base)
             return self._run_and_store(entry, model, request, trace_id)
 
     def _check(self, entry: ModelEntry, model: regard.Model, request: TraceRequest) -> None:
         """Refuse a text that is too long to draw, or whose recording would be too large."""
+        if entry.reads_images:
+            if (gigabytes := image_gigabytes(model)) > MAX_GIGABYTES:
+                message = f"recording this model would take {gigabytes:.1f} GB; the limit is {MAX_GIGABYTES:g} GB"
+                raise ApiError(413, "too-much", message, "use regard look --view maps, or a smaller model")
+            return
         if self.model_store.tokenizer_path(entry) is None:
             tokens = input_length(model, request.text)
         else:
@@ -144,25 +177,42 @@ class Studio:
     def _run_and_store(
         self, entry: ModelEntry, model: regard.Model, request: TraceRequest, trace_id: str | None = None
     ) -> StoredTrace:
-        """Run one pass and store its trace."""
+        """Run one pass and store its trace; of a text generated in several windows, one trace per window."""
         started = time.perf_counter()
         try:
             recording, answer = run_traced(model, request)
         except RegardError as error:
             raise ApiError(422, "not-answered", str(error), "try another text or another model") from None
-        condensed = recording.condense()
-        header = {
-            "model": {"id": entry.id, "name": entry.name, "step": model.step, **model_size(model)},
-            "kind": model.recipe.kind(),
-            "text": request.text,
-            "answer": answer,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seconds": round(time.perf_counter() - started, 4),
-            "decode": {"beam": request.beam},
-            "supported_changes": interventions.supported_interventions(model, condensed),
-            "fork": fork_summary(request, condensed),
-        }
-        return self.trace_store.put(condensed, header | condensed.header(recording), trace_id)
+        first = self.trace_store.new_id() if trace_id is None else trace_id
+        count = min(MAX_WINDOWS, max(1, len(recording.windows())))
+        ids = [f"{first}{WINDOW}{number}" if number else first for number in range(count)]
+        seconds, stored = round(time.perf_counter() - started, 4), list[StoredTrace]()
+        for number in reversed(range(count)):  # the first window last, which makes it the newest
+            condensed = recording.condense(number)
+            changes = interventions.supported_interventions(model, condensed)
+            header = {
+                "model": {"id": entry.id, "name": entry.name, "step": model.step, **model_size(model)},
+                "kind": model.recipe.kind(),
+                "text": request.text,
+                "answer": answer,
+                "created": datetime.now(UTC).isoformat(timespec="seconds"),
+                "seconds": seconds,
+                "decode": {"beam": request.beam},
+                # the pass without the mask reads the first window
+                "supported_changes": [kind for kind in changes if not number or kind != "mask"],
+                "fork": fork_summary(request, condensed, self._base_window(request, number)),
+                "windows": ids if count > 1 else [],
+            }
+            header |= condensed.header(recording, number) | unmasked_window(request)
+            stored.insert(0, self.trace_store.put(condensed, header, ids[number]))
+        return stored[min(request.window, count - 1)]
+
+    def _base_window(self, request: TraceRequest, number: int) -> StoredTrace | None:
+        """The trace of the unchanged model of one window; None if it has no such window, or nothing was changed."""
+        if request.base is None:
+            return None
+        windows = request.base.header.get("windows") or [request.base.header["id"]]
+        return self.trace_store.get(windows[number]) if number < len(windows) else None
 
     def fork(self, trace_id: str, change: Intervention) -> StoredTrace:
         """Trace the same text and model with one intervention more."""
@@ -176,18 +226,24 @@ class Studio:
                 422, "bad-request", f"a trace has at most {MAX_CHANGES} changes", "start from the base trace"
             )
         base = self.trace_store.get(fork["base"]) if fork else trace
-        return self.trace(TraceRequest(header["model"]["id"], header["text"], header["decode"]["beam"], changes, base))
+        number = (header.get("window") or {"number": 0})["number"]
+        beam = header["decode"]["beam"]
+        return self.trace(TraceRequest(header["model"]["id"], header["text"], beam, changes, base, number))
 
     def gradients(self, trace_id: str, name: str | None) -> dict[str, Any]:
         """Gradient norms of each token's loss with respect to the states at each token, for the text of a trace."""
+        recording = self.trace_store.get(trace_id).recording
         with self._model_of_trace(trace_id, "no-gradients") as (model, header):
             with apply_interventions(model, header["decode"]["beam"], ()):
-                teacher_forced = model.teacher_forced(header["text"])
+                teacher_forced = teacher_forced_pass(model, recording, header["text"])
             return teacher_forced.gradients(model.module, name).to_dict()
 
-    def saliency(self, trace_id: str) -> Saliency:
+    def saliency(self, trace_id: str) -> Saliency | PixelSaliency:
         """Saliency of the answer to the text of a trace."""
+        recording = self.trace_store.get(trace_id).recording
         with self._model_of_trace(trace_id, "no-saliency") as (model, header):
+            if recording.find(PIXELS):
+                return image_model(model).pixel_saliency(recorded_pixels(model, recording))
             return model.saliency(header["text"])
 
     @contextmanager
@@ -249,34 +305,48 @@ def run_traced(model: regard.Model, request: TraceRequest) -> tuple[Recording, s
     """Recording and answer of one pass."""
     with apply_interventions(model, request.beam, request.changes):
         with model.record(replacements(request.changes)) as recording:
-            answer = model.predict_text(request.text)
+            if request.pixels is not None:
+                answer = image_model(model).predict_pixels(request.pixels)
+            else:
+                answer = model.predict_text(request.text)
         if any(isinstance(change, RemoveCausalMask) for change in request.changes):
             recording = run_unmasked(model, request.text, recording, replacements(request.changes))
     ids = [int(i) for record in recording.find(ANSWER)[:1] for i in record.data[0]]
     forced = last_forced_token(request.changes)
-    if forced is not None and ids[forced.step : forced.step + 1] != [forced.id]:  # such as <EOS> before min_length
+    at = len(forced.prefix) if forced is not None else 0
+    if forced is not None and ids[at : at + 1] != [forced.id]:  # such as <EOS> before min_length
         message = f"{forced.label!r} is not possible at this step: the decoding settings forbid it"
         raise ApiError(422, "not-possible", message, "choose another word")
     return recording, answer
 
 
-def fork_summary(request: TraceRequest, condensed: Recording) -> dict[str, Any] | None:
-    """Base trace, interventions and differences of a changed trace; None for an unchanged one."""
+def unmasked_window(request: TraceRequest) -> dict[str, Any]:
+    """Without the causal mask the first window of a long text is read again: which one that is, for the header."""
+    is_unmasked = any(isinstance(change, RemoveCausalMask) for change in request.changes)
+    return {"window": request.base.header.get("window")} if is_unmasked and request.base is not None else {}
+
+
+def fork_summary(request: TraceRequest, condensed: Recording, base: StoredTrace | None) -> dict[str, Any] | None:
+    """Base trace, interventions and differences of a changed trace; None for an unchanged one.
+
+    `base` is the same window of the unchanged model's text; None: it has no such window to compare with.
+    """
     if request.base is None:
         return None
-    header = request.base.header
+    header = (base or request.base).header
     return {
         "base": header["id"],
         "answer": header["answer"],
-        "log_prob": sum(step["log_prob"] for step in header["steps"]) if header["steps"] else None,
+        "log_prob": sum(step["log_prob"] for step in header["steps"]) if base and header["steps"] else None,
         "changes": [config.plain(change) for change in request.changes],
-        **trace_difference(request.base.recording, condensed),
+        **(trace_difference(base.recording, condensed) if base else {"differences": [], "compared": 0}),
     }
 
 
 def validate_intervention(trace: StoredTrace, change: Intervention) -> Intervention:
     """Check an intervention on a trace; a forced token gets its label and prefix."""
     header = trace.header
+    window = header.get("window") or {"number": 0, "before": []}
     match change:
         case AblateHead() | SetAttentionRow():
             record = find_tensor(trace.recording, change.tensor)
@@ -288,6 +358,7 @@ def validate_intervention(trace: StoredTrace, change: Intervention) -> Intervent
                 _check_index("query", change.query, queries)
                 scores = trace.recording.find(f"{change.tensor.removesuffix('weights')}scores")
                 interventions.check_row(change, keys, scores[0].data[0, change.head, change.query] if scores else None)
+                return replace(change, window=window["number"])
         case ForceToken():
             _check_index("step", change.step, len(header["steps"]))
             step = header["steps"][change.step]
@@ -295,8 +366,8 @@ def validate_intervention(trace: StoredTrace, change: Intervention) -> Intervent
             if token is None:
                 message = f"id: expected one of the {len(step['best'])} best tokens of this step, got {change.id}"
                 raise ApiError(422, "bad-request", message, "choose one of the list")
-            prefix = tuple(earlier["chosen"]["id"] for earlier in header["steps"][: change.step])
-            return replace(change, label=token["label"], prefix=prefix)
+            here = (earlier["chosen"]["id"] for earlier in header["steps"][: change.step])
+            return replace(change, label=token["label"], prefix=(*window["before"], *here), window=window["number"])
         case RemovePositions() | RemoveCausalMask() if change.kind not in header.get("supported_changes", ()):
             part = "position encodings" if isinstance(change, RemovePositions) else "causal mask"
             raise ApiError(422, "bad-request", f"this model has no {part}", "choose another change")

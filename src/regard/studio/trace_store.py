@@ -21,6 +21,8 @@ from regard.studio.errors import ApiError
 TRACE_ID = re.compile(r"[0-9a-z]{7,16}")
 SUMMARY = ("id", "model", "kind", "text", "answer", "created", "seconds", "decode")
 """keys of a header in a list of traces"""
+WINDOW = "w"
+"""between the id of a trace and the number of a later window of its text"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +42,14 @@ class TraceStore:
         self._memory: OrderedDict[str, StoredTrace] = OrderedDict()
         folder.mkdir(parents=True, exist_ok=True)
 
+    @staticmethod
+    def new_id() -> str:
+        """An id that no other trace has."""
+        return secrets.token_hex(6)
+
     def put(self, recording: Recording, header: Mapping[str, Any], trace_id: str | None = None) -> StoredTrace:
         """Store a trace, by default under a new id."""
-        trace_id = secrets.token_hex(6) if trace_id is None else trace_id
+        trace_id = self.new_id() if trace_id is None else trace_id
         trace = StoredTrace(recording, {"id": trace_id, **header})
         try:
             text = json.dumps(trace.header, ensure_ascii=False, allow_nan=False)
@@ -83,9 +90,10 @@ class TraceStore:
         return self._files()[trace_id].with_suffix(".safetensors")
 
     def recent(self, limit: int = 20) -> list[dict[str, Any]]:
-        """Summaries of the latest traces, newest first."""
+        """Summaries of the latest traces, newest first; those of later windows are left out."""
         summaries = []
-        for path in sorted(self._files().values(), key=_modified_at, reverse=True)[:limit]:
+        files = [path for path in self._files().values() if WINDOW not in path.stem]
+        for path in sorted(files, key=_modified_at, reverse=True)[:limit]:
             with suppress(OSError, ValueError):
                 header = json.loads(path.read_text(encoding="utf-8"))
                 summaries.append({name: header[name] for name in SUMMARY if name in header})
@@ -102,9 +110,12 @@ class TraceStore:
         return {path.stem: path for path in self.folder.glob("*.json") if TRACE_ID.fullmatch(path.stem)}
 
     def _prune(self) -> None:
-        used = 0
-        for rank, path in enumerate(sorted(self._files().values(), key=_modified_at, reverse=True)):
-            data = path.with_suffix(".safetensors")
+        used, traces = 0, list[str]()  # a trace is kept or removed with all of its windows
+        for path in sorted(self._files().values(), key=_modified_at, reverse=True):
+            trace, data = path.stem.partition(WINDOW)[0], path.with_suffix(".safetensors")
+            if trace not in traces:
+                traces.append(trace)
+            rank = traces.index(trace)
             with suppress(OSError):
                 used += data.stat().st_size
                 if rank and (rank >= self.on_disk or used > self.max_bytes):

@@ -13,7 +13,9 @@ from regard import plugins
 from regard.tasks.base import EvalRequest, Evaluation, Model, Recipe, RecipeTemplate, ScoredExample
 
 if TYPE_CHECKING:
+    from regard.tasks.caption.recipe import CaptionRecipe
     from regard.tasks.classify.recipe import ClassifyRecipe
+    from regard.tasks.fill.recipe import FillRecipe
     from regard.tasks.forecast.recipe import ForecastRecipe
     from regard.tasks.generate.recipe import GenerateRecipe
     from regard.tasks.label.recipe import LabelRecipe
@@ -26,14 +28,16 @@ TASKS = {
     "classify": "regard.tasks.classify.recipe:ClassifyRecipe",
     "forecast": "regard.tasks.forecast.recipe:ForecastRecipe",
     "label": "regard.tasks.label.recipe:LabelRecipe",
+    "caption": "regard.tasks.caption.recipe:CaptionRecipe",
     "vectors": "regard.tasks.vectors.recipe:VectorsRecipe",
+    "fill": "regard.tasks.fill.recipe:FillRecipe",
 }
 """The recipe class of each task, written as in an entry point; the first is the default where task.kind is missing."""
 
 __all__ = [
-    "TASKS", "ClassifyRecipe", "EvalRequest", "Evaluation", "ForecastRecipe", "GenerateRecipe", "LabelRecipe", "Model",
-    "Recipe", "RecipeTemplate", "ScoredExample", "TranslateRecipe", "VectorsRecipe", "recipe_class", "recipe_classes",
-    "recipe_fault", "task_names",
+    "TASKS", "CaptionRecipe", "ClassifyRecipe", "EvalRequest", "Evaluation", "FillRecipe", "ForecastRecipe",
+    "GenerateRecipe", "LabelRecipe", "Model", "Recipe", "RecipeTemplate", "ScoredExample", "TranslateRecipe",
+    "VectorsRecipe", "recipe_class", "recipe_classes", "recipe_fault", "task_names",
 ]  # fmt: skip
 
 

@@ -34,7 +34,7 @@ from torch import Tensor, nn
 
 from regard import config
 from regard.distributed import ProcessGroup
-from regard.errors import ConfigError, DataError, at_line
+from regard.errors import ConfigError, DataError
 from regard.files import parse_json, read_bounded
 from regard.manifest import MAX_KEPT
 from regard.models import ModelConfig, preset_tables
@@ -45,13 +45,15 @@ from regard.program import quote_path
 from regard.progress import DownloadProgress, Progress
 from regard.recipe_tables import read_tables, task_name, with_origin, with_preset, with_started_init
 from regard.sequence import Tokens
+from regard.tasks.batching import check_lines as check_lines
+from regard.tasks.batching import length_batches as length_batches
 from regard.tasks.evaluation import EvalRequest as EvalRequest
 from regard.tasks.evaluation import Evaluation as Evaluation
 from regard.tasks.evaluation import ScoredExample as ScoredExample
 from regard.tasks.init_recipe import InitFields, with_source_sections
+from regard.tasks.sentence_vectors import SentenceReader
 from regard.text.token_rows import TokenStrings
 from regard.text.tokenizer import Tokenizer
-from regard.text.tokenizer_training import check_characters
 from regard.trace import record as tracing
 from regard.trace import tap, trace_context
 from regard.train.checkpoint import Checkpoint
@@ -60,7 +62,8 @@ from regard.train.trainer import Validate
 from regard.train.weights import load_weights
 
 if TYPE_CHECKING:
-    from regard.look import Recording, Saliency, TeacherForcedPass
+    from regard.look import PixelSaliency, Recording, Saliency, TeacherForcedPass
+    from regard.tasks.contextual import ContextualText
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -190,6 +193,10 @@ class Recipe(InitFields, ABC):
     def summary(self, run: Path) -> str:
         """Size of the prepared data and the vocabulary, in part of a line."""
 
+    def data_warnings(self, run: Path) -> list[str]:
+        """What a user should know about the prepared data before training."""
+        return []
+
     def vocabularies(self, run: Path) -> Mapping[str, TokenStrings]:
         """The vocabulary of each weight that has one row per token or label, by the weight's name: for model.init."""
         return {}
@@ -213,7 +220,7 @@ class Recipe(InitFields, ABC):
         return f'regard {self.verb} {quote_path(run)} "..."'
 
 
-class Model(ABC):
+class Model(SentenceReader, ABC):
     """A trained model: `regard.load(path)` returns the subclass of the run's task."""
 
     module: Any
@@ -250,6 +257,10 @@ class Model(ABC):
         """Run the forward pass that `regard look` records; returns the output."""
         return self.predict_text(text)
 
+    def input_warning(self, text: str) -> str:
+        """What a user should know about how an input was read; empty if there is nothing."""
+        return ""
+
     def teacher_forced(self, text: str) -> TeacherForcedPass:
         """A teacher-forced pass over a text, with the target of each position: for losses and gradients."""
         raise ConfigError(
@@ -257,11 +268,18 @@ class Model(ABC):
             f"to {self.recipe.kind()}; use --view saliency or --view states"
         )
 
-    def saliency(self, text: str) -> Saliency:
+    def saliency(self, text: str) -> Saliency | PixelSaliency:
         """Gradient x input attribution of an output: for tasks with one output per text or per token."""
         raise ConfigError(
             f"a model that was trained to {self.recipe.kind()} has no single output to attribute to its input; "
             "use --view attention, states or gradients"
+        )
+
+    def contextual_layers(self, text: str) -> ContextualText:
+        """The vectors of every layer at each position of a text: those of a word depend on its sentence."""
+        raise ConfigError(
+            f"a model that was trained to {self.recipe.kind()} on these data reads no words, so there are no vectors "
+            "of words in their sentence; use a run that reads texts"
         )
 
     def untrained_module(self) -> nn.Module:
@@ -317,30 +335,7 @@ def read_counts(run: Path) -> dict[str, dict[str, int]]:
         raise DataError(f"{path} cannot be read: expected the counts of each split; prepare the data again") from None
 
 
-def length_batches(lengths: Sequence[int], budget: int, max_rows: int | None = None) -> Iterator[list[int]]:
-    """Group rows by length for inference, longest first: at most `budget` positions per batch, padding included.
-
-    Empty rows are left out.
-
-    >>> list(length_batches([2, 0, 5, 2], budget=6))
-    [[2], [0, 3]]
-    """
-    rows = sorted((i for i, length in enumerate(lengths) if length), key=lambda i: -lengths[i])
-    start = 0
-    while start < len(rows):
-        count = max(1, min(max_rows or len(rows), budget // lengths[rows[start]]))
-        yield rows[start : start + count]
-        start += count
-
-
 def tap_output(model: nn.Module, tokenizer: Tokenizer, outputs: Sequence[Sequence[int]]) -> None:
     """Record the ids of outputs, so that a view can join the decoding steps that led to them."""
     with trace_context(target=[tokenizer.tokens(row) for row in outputs], sources=torch.arange(len(outputs))):
         tap(model, "answer", Tokens.pad(outputs).data, "batch position:target")
-
-
-def check_lines(texts: Sequence[str], first_line: int = 1) -> None:
-    """Refuse lines with invalid characters (halves of surrogate pairs); the error has the line's number."""
-    for number, text in enumerate(texts, first_line):
-        with at_line(number) as where:
-            check_characters(text, where)

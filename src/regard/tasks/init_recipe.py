@@ -11,6 +11,7 @@ from regard import config
 from regard.errors import InputError, ModelError
 from regard.files import file_sha256
 from regard.manifest import OtherVersion, check_is_run, read_recipe_table
+from regard.packs import pack_folder
 from regard.renamed import renamed_key
 from regard.text import Tokenizer
 from regard.text.byte_bpe import find_byte_bpe
@@ -42,13 +43,16 @@ def with_source_sections(table: config.Table, has_text: bool, started: Path | No
         return table
     takes_model = not {"kind", "preset"} & model.keys()
     takes_text = has_text and "text" not in table
-    if not (takes_model or takes_text):
+    takes_elmo = model.get("kind") == "elmo-recurrent" and "elmo" not in model
+    if not (takes_model or takes_text or takes_elmo):
         return table
     gone = not (run_folder(init) / "recipe.toml").is_file()
     found = (gone and _started_sections(init, started)) or _source_sections(init)
     taken = dict(table)
     if takes_model:
         taken["model"] = {**found["model"], **model}
+    if takes_elmo:
+        taken["model"] = {**model, "elmo": _elmo_section(found["model"], init)}
     if takes_text and "text" in found:
         taken["text"] = found["text"]
     return taken
@@ -68,6 +72,17 @@ def _source_sections(init: str) -> config.Table:
         text = {key: value for key, value in _section(source, "text", init).items() if key != "dropout"}
         sections["text"] = {**text, "tokenizer": init}
     return sections
+
+
+def _elmo_section(model: config.Table, init: str) -> config.Table:
+    """[model.elmo] of a model that starts from this one: the model itself, or the ELMo that it reads by."""
+    found = model.get("elmo") if model.get("kind") == "elmo-recurrent" else model
+    if not isinstance(found, dict) or found.get("kind", "elmo") != "elmo":
+        kind = model.get("kind")
+        raise ModelError(
+            f'model.init: {init} has model.kind = "{kind}", and "elmo-recurrent" reads by an "elmo"; name its run'
+        )
+    return found
 
 
 def _section(source: config.Table, name: str, init: str) -> config.Table:
@@ -90,7 +105,8 @@ def _started_sections(init: str, started: Path | None) -> config.Table | None:
 
 
 def tokenizer_files(path: Path) -> dict[str, Path]:
-    """The tokenizer files of a run by name, GPT-2's two files, or a tokenizer.json itself; none if there is none."""
+    """The tokenizer files of a run or a pack by name, GPT-2's two files, or a tokenizer.json itself; or none."""
+    path = pack_folder(path)
     if pair := find_byte_bpe(path):
         return {file.name: file for file in pair}
     if path.is_file():

@@ -21,18 +21,23 @@ from regard.errors import ConfigError, ModelError
 from regard.files import parse_json, read_bounded, write_text_atomically
 from regard.tasks.base import Recipe
 from regard.text.token_rows import RowCounts, TokenStrings, map_rows
+from regard.text.tokenizer_training import MASK, SPECIAL
 from regard.train.checkpoint import Checkpoint
 from regard.train.weights import tied_names, weights
 
 INIT_FILE = "init.json"
 """file of a run: what it was started from"""
-FREE = frozenset({"kind", "dropout", "tie", "forget_bias"})
+FREE = frozenset({"kind", "dropout", "tie", "forget_bias", "samples"})
 """settings of a model that may differ: they change neither the shape of a trained weight nor what it computes"""
 MAX_SIZE = 4 << 20
 """bytes of the largest init.json that is read"""
 MAX_LINEAGE = 20
 """ancestors that are remembered"""
 EMBEDDINGS = ("encoder.embed.", "decoder.embed.", "embed.")
+ELMO_PARTS = ("embed", "stack", "backward_stack", "mix")
+"""attributes of an ELMo encoder that have weights"""
+ELMO_LM = {"embed": "decoder.embed.", "stack": "decoder.stack.", "backward_stack": "backward_decoder.stack."}
+"""where the parts of ELMo are in its language models, which have no mix"""
 POOLERS = ("pool.pool.", "pooler.")
 """BERT's pooler in a classifier, and beside the encoder that it was pre-trained with"""
 
@@ -147,22 +152,56 @@ def collapse(names: Iterable[str], others: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def elmo_prefixes(names: Iterable[str]) -> dict[str, str]:
+    """Prefixes of the weights of each part of ELMo in a model: its language models, an encoder, or inside of one.
+
+    >>> elmo_prefixes(["encoder.elmo.backward_stack.layers.0.x"])["stack"], elmo_prefixes(["encoder.stack.x"])
+    ('encoder.elmo.stack.', {})
+    """
+    for name in names:
+        if name.startswith("backward_decoder."):
+            return ELMO_LM
+        for home in ("encoder.elmo.", "encoder."):
+            if name.startswith(f"{home}backward_stack."):
+                return {part: f"{home}{part}." for part in ELMO_PARTS}
+    return {}
+
+
+def report_differences(prefix: str, here: Mapping[str, Any], there: Mapping[str, Any], source: InitSource) -> None:
+    """Refuse settings that differ, naming both values."""
+    differing = [key for key in here if key not in FREE and here[key] != there.get(key)]
+    if differing:
+        pairs = (f"{prefix}{key} is {here[key]} here and {there.get(key)} in {source.path}" for key in differing)
+        raise ConfigError(
+            f"{' and '.join(pairs)}; the model must have the shape of the one it starts from (without "
+            "model.kind it is taken over)"
+        )
+
+
+def is_elmo_input(recipe: Recipe, source: InitSource) -> bool:
+    """Whether a model reads by an ELMo that was trained in another kind of model or task; refuses one of other shape.
+
+    Of its shape the softmax of the language models may differ.
+    """
+    here, there = recipe.model.language_models, source.recipe.model.language_models
+    same = type(recipe) is type(source.recipe) and type(recipe.model) is type(source.recipe.model)
+    if same or here is None or there is None:
+        return False
+    tables = [{key: value for key, value in plain(m).items() if key != "softmax_words"} for m in (here, there)]
+    report_differences("model." if here is recipe.model else "model.elmo.", tables[0], tables[1], source)
+    return True
+
+
 def check_shape(recipe: Recipe, source: InitSource) -> None:
     """Refuse a model of the source's kind with another width, depth or function, naming both values."""
+    if is_elmo_input(recipe, source):
+        return
     parts = [part for part in ("encoder", "decoder") if any(name.startswith(f"{part}.") for name in source.tensors)]
     for part in parts or [""]:
         prefix, here = part_settings(recipe.model, part)
         there = part_settings(source.recipe.model, part)[1]
         if here.get("kind") == there.get("kind"):
-            differing = [key for key in here if key not in FREE and here[key] != there.get(key)]
-            if differing:
-                pairs = (
-                    f"{prefix}{key} is {here[key]} here and {there.get(key)} in {source.path}" for key in differing
-                )
-                raise ConfigError(
-                    f"{' and '.join(pairs)}; the model must have the shape of the one it starts from (without "
-                    "model.kind it is taken over)"
-                )
+            report_differences(prefix, here, there, source)
 
 
 def part_settings(model: Any, part: str) -> tuple[str, dict[str, Any]]:
@@ -239,6 +278,10 @@ class _Matcher:
     def counterpart(self, name: str) -> str | None:
         """Name of the corresponding weight in the source; None if it has none that means the same."""
         part = name.partition(".")[0]
+        for elmo_part, home in self.elmo_homes[0].items():
+            if name.startswith(home):
+                theirs = self.elmo_homes[1].get(elmo_part, "-") + name.removeprefix(home)
+                return theirs if theirs in self.source.tensors else None
         for homes in (EMBEDDINGS, POOLERS):
             if own := next((home for home in homes if name.startswith(home)), None):
                 tail = name.removeprefix(own)
@@ -247,6 +290,12 @@ class _Matcher:
             theirs = self.source_part(part) + name.removeprefix(part)
             return theirs if theirs in self.source.tensors and self.is_usable(part) else None
         return name if name in self.source.tensors and self.means_the_same(name) else None
+
+    @cached_property
+    def elmo_homes(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Prefixes of the parts of ELMo in the model and in the source; none if one of them has no ELMo."""
+        ours, theirs = elmo_prefixes(self.own), elmo_prefixes(self.source.tensors)
+        return (ours, theirs) if ours and theirs else ({}, {})
 
     def source_part(self, part: str) -> str:
         """The part of the source that a part starts from: a language model, which has no encoder, can be one."""
@@ -286,4 +335,15 @@ class _Matcher:
         if ours is None or theirs is None or list(ours.strings) == list(theirs.strings):
             here.copy_(there)
             return None
-        return map_rows(there, theirs, here, ours)
+        counts = map_rows(there, theirs, here, ours)
+        special = {*SPECIAL, *MASK} & {*ours.strings} & {*theirs.strings}
+        if pair.ours.startswith(EMBEDDINGS) and counts.copied <= len(special) and not counts.from_pieces:
+            sizes = (
+                f"the vocabulary here ({len(ours.strings):,} tokens)",
+                f"that of {self.source.path} ({len(theirs.strings):,} tokens)",
+            )
+            raise ModelError(
+                f"model.init: {' and '.join(sizes)} have no token in common but special ones; leave [text] out to "
+                "take over the tokenizer"
+            )
+        return counts

@@ -6,7 +6,9 @@ signs apart. The ids are those of the file: GPT-2's 50,257 stay as they are, and
 
 from __future__ import annotations
 
+import codecs
 import json
+from functools import cache
 from pathlib import Path
 
 import tokenizers
@@ -39,6 +41,35 @@ def read_byte_bpe(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     inner.decoder = decoders.ByteLevel()
     return add_special(inner, [END_OF_TEXT])
+
+
+def token_text(token: str) -> str:
+    """The text of a token of byte-level BPE; bytes that are no whole character are written as <0xE2>.
+
+    >>> token_text("Ġsea"), token_text("Ċ"), token_text("cafÃ©"), token_text("â")
+    (' sea', '\\n', 'café', '<0xE2>')
+    """
+    bytes_of = _byte_of()
+    if not all(char in bytes_of for char in token):
+        return token  # a special token
+    return bytes(bytes_of[char] for char in token).decode("utf-8", "byte_names")
+
+
+@cache
+def _byte_of() -> dict[str, int]:
+    """The byte that each character of the alphabet stands for: printable ones themselves, the others from U+0100 on."""
+    themselves = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in set(themselves)]
+    return {chr(byte): byte for byte in themselves} | {chr(0x100 + i): byte for i, byte in enumerate(others)}
+
+
+def _byte_names(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "".join(f"<0x{byte:02X}>" for byte in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error("byte_names", _byte_names)
 
 
 def _read_vocabulary(path: Path) -> dict[str, int]:

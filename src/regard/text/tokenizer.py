@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import tokenizers
-from tokenizers import models
+from tokenizers import decoders, models
 
 from regard.errors import DataError, InputError, ModelError
 from regard.files import write_text_atomically
 from regard.manifest import read_kept
-from regard.text.byte_bpe import read_byte_bpe
+from regard.text.byte_bpe import read_byte_bpe, token_text
 from regard.text.tokenizer_training import (
     END_OF_TEXT,
     EOS,
+    IMPORTED_PAD,
+    IMPORTED_UNK,
     MASK,
     PAD,
     SOS,
@@ -41,7 +44,7 @@ class Encoded:
 
     ids: list[int]
     tokens: list[str]
-    """entries of the vocabulary at these ids"""
+    """as `Tokenizer.tokens` gives them"""
     offsets: list[tuple[int, int]]
     """first and last + 1 character, in the text before normalization"""
 
@@ -62,9 +65,9 @@ class Tokenizer:
     'like a lamb'
     """
 
-    def __init__(self, json: str) -> None:
+    def __init__(self, text: str) -> None:
         try:
-            inner = tokenizers.Tokenizer.from_str(json)
+            inner = tokenizers.Tokenizer.from_str(text)
         except Exception as error:  # the library raises nothing narrower
             raise ModelError(f"Expected the JSON of a tokenizer: {error}") from None
         inner.encode_special_tokens = True  # "<EOS>" in a text is text; the file cannot say so
@@ -72,9 +75,13 @@ class Tokenizer:
         inner.no_truncation()
         self._inner = inner
         self._json = inner.to_str()
-        self.pad, self.sos, self.eos = (self._special_id(names) for names in (PAD, SOS, EOS))
+        begin, end = template_tokens(self._json)
+        self.sos, self.eos = self._special_id((*SOS, begin)), self._special_id((*EOS, end))
+        is_imported = self.vocabulary[self.eos] not in EOS
+        self.pad = self._special_id((*PAD, IMPORTED_PAD, end) if is_imported else PAD)
+        unknown = inner.token_to_id(IMPORTED_UNK) if is_imported else self._special_id(UNK)
         # -1: every text has an encoding, so that there is no unknown token
-        self.unk = -1 if self.eos == inner.token_to_id(END_OF_TEXT) else self._special_id(UNK)
+        self.unk = -1 if unknown is None or unknown == self.eos else unknown
 
     @classmethod
     def train(cls, lines: Iterable[str], config: TokenizerConfig) -> Tokenizer:
@@ -124,6 +131,20 @@ class Tokenizer:
         found = self._inner.encode(text, add_special_tokens=False)
         return Encoded(found.ids, self.tokens(found.ids), found.offsets)
 
+    def known_and_unknown(self, found: Encoded, text: str) -> list[str]:
+        """The tokens of an encoded text; in place of an unknown one the characters that it stands for, normalized.
+
+        >>> tokenizer = Tokenizer.train(["the bank"], TokenizerConfig("word", lowercase=True))
+        >>> tokenizer.known_and_unknown(tokenizer.encode("The BANJO"), "The BANJO")
+        ['the', 'banjo']
+        """
+        normalizer = self._inner.normalizer
+        normalize = normalizer.normalize_str if normalizer else str
+        return [
+            normalize(text[start:end]) if number == self.unk else token
+            for number, token, (start, end) in zip(found.ids, found.tokens, found.offsets, strict=True)
+        ]
+
     def encode_batch(self, texts: list[str]) -> list[list[int]]:
         """Ids of many texts, on all cores."""
         for number, text in enumerate(texts, 1):
@@ -135,9 +156,17 @@ class Tokenizer:
         return self._inner.decode(self._check_ids(ids), skip_special_tokens=True)
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """Entries of the vocabulary at these ids."""
-        vocabulary = self.vocabulary
-        return [vocabulary[i] for i in self._check_ids(ids)]
+        """Tokens at these ids: entries of the vocabulary, those of byte-bpe as text.
+
+        >>> tokenizer = Tokenizer.train(["the sea"], TokenizerConfig("byte-bpe", vocab_size=270))
+        >>> tokenizer.encode("the sé").tokens
+        ['t', 'h', 'e', ' ', 's', '<0xC3>', '<0xA9>']
+        """
+        return [self.token(i) for i in self._check_ids(ids)]
+
+    def token(self, id: int) -> str:
+        """The token at one id, as in `tokens`."""
+        return self._texts[id]
 
     @property
     def size(self) -> int:
@@ -149,6 +178,11 @@ class Tokenizer:
         """All tokens, in the order of their ids."""
         numbers = self._inner.get_vocab()
         return sorted(numbers, key=lambda token: numbers[token])
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        is_bytes = isinstance(self._inner.decoder, decoders.ByteLevel)
+        return [token_text(token) for token in self.vocabulary] if is_bytes else self.vocabulary
 
     @property
     def has_cls(self) -> bool:
@@ -187,12 +221,13 @@ class Tokenizer:
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[str]]:
         return Tokenizer, (self._json,)  # pickling loses encode_special_tokens, which __init__ sets again
 
-    def _special_id(self, names: tuple[str, ...]) -> int:
-        for name in (*names, END_OF_TEXT):
+    def _special_id(self, names: tuple[str | None, ...]) -> int:
+        known = [name for name in names if name is not None]
+        for name in (*known, END_OF_TEXT):
             number = self._inner.token_to_id(name)
             if number is not None:
                 return number
-        raise ModelError(f"Expected a vocabulary with {' or '.join(names)}, found neither among its tokens")
+        raise ModelError(f"Expected a vocabulary with {' or '.join(known[:2])}, found neither among its tokens")
 
     def _check_ids(self, ids: Sequence[int]) -> list[int]:
         whole = [int(i) for i in ids]
@@ -200,6 +235,22 @@ class Tokenizer:
             wrong = next(i for i in whole if not 0 <= i < self.size)
             raise DataError(f"Expected ids from 0 to {self.size - 1}, got {wrong}: another vocabulary made them")
         return whole
+
+
+def template_tokens(text: str) -> tuple[str | None, str | None]:
+    """The tokens that the post-processor of a tokenizer.json puts before and after a text; None where it puts none.
+
+    >>> parts = [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}]
+    >>> template_tokens(json.dumps({"post_processor": {"type": "TemplateProcessing", "single": parts}}))
+    ('<s>', None)
+    """
+    processor = json.loads(text).get("post_processor") or {}
+    steps = processor.get("processors", [processor])
+    parts: list[dict[str, Any]] = next(
+        (step["single"] for step in steps if step.get("type") == "TemplateProcessing"), []
+    )
+    names = [part.get("SpecialToken", {}).get("id") for part in parts]
+    return (names[0], names[-1]) if names else (None, None)
 
 
 def _read_text(path: Path) -> str:

@@ -26,6 +26,8 @@ PAD, UNK, SOS, EOS, MASK = ("<PAD>", "[PAD]"), ("<UNK>", "[UNK]"), ("<SOS>", "[C
 """names of the special tokens: in vocabularies made here, in those of BERT"""
 END_OF_TEXT = "<|endoftext|>"
 """GPT-2's only special token: begins and ends texts"""
+IMPORTED_PAD, IMPORTED_UNK = "<pad>", "<unk>"
+"""names in vocabularies of other models, whose post-processor says what begins and ends a text"""
 WORDPIECE_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 TRAIN_CHARACTERS = 30_000_000
 """characters that a tokenizer is trained on: more would take memory and change little"""

@@ -24,6 +24,7 @@ from typing import Literal
 from regard.errors import ModelError
 from regard.files import TEMPORARY, create_folder, fsync_folder, open_regular, read_bounded, temporary_name, write_file
 from regard.manifest import MAX_MANIFEST
+from regard.packs import pack_folder
 from regard.train.manifest import NAME, read_manifest, verify, verify_sizes
 
 Link = Literal["last", "best"]
@@ -33,12 +34,12 @@ NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 def run_folder(path: str | Path) -> Path:
-    """The run of a path: the path itself, or the run that a checkpoint belongs to.
+    """The run of a path: the path itself, the run that a checkpoint belongs to, or the folder of an opened pack.
 
     >>> run_folder("runs/a/checkpoints/00000100").as_posix(), run_folder("runs/a/best").as_posix()
     ('runs/a', 'runs/a')
     """
-    at = Path(path)
+    at = pack_folder(path)
     if (at / "recipe.toml").exists():  # a run may itself be called "best", or lie in "checkpoints"
         return at
     return at.parents[1] if at.parent.name == "checkpoints" else at.parent if at.name in ("best", "last") else at

@@ -92,8 +92,8 @@ REFUSED = [
     (["task.pool=middle"], "task.pool: expected one of last, mean, max, first, got 'middle'"),
     (["decode.beam=3"], 'unknown setting "decode", given on the command line; there are data, model, task, text, '
      "vectors, train, seed"),
-    (["model={kind='gpt'}"], "model.kind: expected one of recurrent, convolution, transformer, bert, elmo, mlp, cnn, "
-     "alexnet, resnet, vit, got 'gpt'"),
+    (["model={kind='gpt'}"], "model.kind: expected one of recurrent, convolution, transformer, bert, elmo, "
+     "elmo-recurrent, mlp, cnn, alexnet, resnet, vit, cnn-lstm, got 'gpt'"),
 ]  # fmt: skip
 
 

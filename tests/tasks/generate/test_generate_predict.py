@@ -35,7 +35,11 @@ def generator(
     torch.manual_seed(0)
     space = Words(words.size)
     config = RNNLMConfig(layers=1, width=16) if model == "rnnlm" else GPT
-    return TextGenerator(config.build(space, space).eval(), words, SAMPLING, ends, context)
+    special = {words.pad, words.sos, words.unk, words.eos} - ({words.eos} if ends else set())
+    return TextGenerator(
+        config.build(space, space).eval(), words, SAMPLING, context, begin=words.eos if ends else None,
+        samples_are_lines=ends, excluded=frozenset(id for id in special if id >= 0),
+    )  # fmt: skip
 
 
 def seeded(found: TextGenerator, seed: int) -> TextGenerator:
@@ -179,7 +183,7 @@ def test_a_prompt_longer_than_the_context_is_refused_with_both_lengths() -> None
     slid = replace(made, sliding_window=True)
     assert slid.generate("She said: où est", 5) == made.generate("said: où est", 5)
     with pytest.raises(DataError, match=r"the prompt has 13 tokens, <EOS> before it included, and this model reads"):
-        replace(made, has_ends=True).generate("She said: où", 5)
+        replace(made, begin=made.tokenizer.eos).generate("She said: où", 5)
 
 
 def test_a_prompt_as_long_as_the_context_is_read_as_a_whole() -> None:

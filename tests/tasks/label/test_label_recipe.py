@@ -294,7 +294,7 @@ def test_a_request_that_does_not_fit_a_tagger_is_refused(model: LabelModel) -> N
          "task.max_length = 512 allows longer sentences than model.max_positions = 64 has learned positions for; make "
          "them equal"),
         (['model={kind = "gpt"}'],
-         "model.kind: expected one of recurrent, convolution, transformer, bert, elmo, mlp, got 'gpt'"),
+         "model.kind: expected one of recurrent, convolution, transformer, bert, elmo, elmo-recurrent, mlp, got 'gpt'"),
     ],
 )  # fmt: skip
 def test_a_setting_that_cannot_work_is_refused_before_any_work(

@@ -79,17 +79,46 @@ def check_positions(model: ClassifierConfig, task: ClassifyConfig, special: int)
         )
 
 
+def check_spellings(model: ClassifierConfig, text: str, is_pair: bool, has_vectors: bool) -> None:
+    """Refuse texts that do not fit a model that reads words by their characters.
+
+    >>> from regard.models.elmo import ELMoConfig
+    >>> check_spellings(ELMoConfig(), "bpe", is_pair=False, has_vectors=False)
+    Traceback (most recent call last):
+    regard.errors.ConfigError: model.kind = "elmo" reads the characters of whole words, and text.kind = "bpe" cuts ...
+    """
+    if not model.reads_spellings:
+        return
+    kind = f'model.kind = "{model.kind}"'
+    if text != "word":
+        raise ConfigError(f'{kind} reads the characters of whole words, and text.kind = "{text}" cuts them; use "word"')
+    if is_pair:
+        raise ConfigError(f"{kind} reads one text, and data.second gives a pair; use bert, transformer or recurrent")
+    if has_vectors:
+        raise ConfigError(f"{kind} computes word vectors from characters; vectors.path is for recurrent and others")
+
+
 def check_images(data: Any, model: ClassifierConfig, task: ClassifyConfig) -> None:
     """Refuse a vision model without images, another model for images, and augmentation of anything else."""
     is_image = isinstance(data, ImageSource)
     if model.reads_images and not is_image:
         raise ConfigError(f'model.kind = "{model.kind}" reads images, and data.kind = "{data.kind}" has none')
     if is_image and not model.reads_images:
-        vision = [kind_of(member) for member in union_members(ClassifierConfig) if member.reads_images]
-        raise ConfigError(f'model.kind = "{model.kind}" does not read images; use {", ".join(vision)}')
+        raise ConfigError(f'model.kind = "{model.kind}" does not read images; use {_readers(data)}')
+    if is_image and bool(data.shape().frames) != model.reads_clips:
+        what = "clips" if data.shape().frames else "single images"
+        raise ConfigError(f'model.kind = "{model.kind}" does not read {what}; use {_readers(data)}')
+    if is_image and data.shape().frames and task.augment.is_used:
+        raise ConfigError("task.augment varies single images, and these are clips; leave it out")
     if is_image:
         shape, config = data.shape(), cast(Any, model)
         with torch.device("meta"):
             config.build_encoder(Pixels(shape.channels, shape.height, shape.width))  # refuses sizes that do not fit
     if task.augment.is_used and not is_image:
         raise ConfigError("task.augment varies images, and there are none; leave it out")
+
+
+def _readers(data: ImageSource) -> str:
+    """Kinds of models that read the images, or the clips, of a source."""
+    is_clip, members = bool(data.shape().frames), union_members(ClassifierConfig)
+    return ", ".join(kind_of(member) for member in members if member.reads_images and member.reads_clips == is_clip)

@@ -15,12 +15,13 @@ from torch.utils.data import DataLoader, Dataset
 
 from regard.config import plain
 from regard.data import ColumnKind, RowLengths, Shards, ShardWriter
+from regard.data.clips import load_clip
 from regard.data.images import ImageShape, LoadedImage, load_image
 from regard.data.movie_reviews import LabeledExample
 from regard.data.scaling import SCALE_FILE, StandardScaler
 from regard.errors import DataError, InputError, LineError
 from regard.progress import Progress
-from regard.sequence import Images
+from regard.sequence import Clips, Images
 from regard.spaces import Pixels
 from regard.tasks.classify.augment import AugmentConfig, augment_images
 from regard.tasks.classify.image_sources import ImageSource, held_out_images
@@ -32,6 +33,8 @@ READ_TOGETHER = 64
 """images that a worker process reads at once"""
 FEW = 128
 """images up to which no worker process is started"""
+PIXELS_TOGETHER = 512
+"""numbers of an image that count as one position of a batch of predictions"""
 LEAST_SCALE = 1.0
 """smallest standard deviation of a channel, of 255: images of one color are not divided by 0"""
 
@@ -47,7 +50,8 @@ class ImageFiles(Dataset[LoadedImage | DataError | InputError]):
 
     def __getitem__(self, i: int) -> LoadedImage | DataError | InputError:
         try:
-            return load_image(self.references[i], self.shape)
+            load = load_clip if self.shape.frames else load_image
+            return load(self.references[i], self.shape)
         except (DataError, InputError) as error:
             return error
 
@@ -68,7 +72,10 @@ class ImageInput(InputEncoder):
     """mean and standard deviation of each channel, of values from 0 to 255"""
     shape: ImageShape
     augmentation: AugmentConfig = AugmentConfig()
-    unit = "images"
+
+    @property
+    def unit(self) -> str:  # type: ignore[override]
+        return "clips" if self.shape.frames else "images"
 
     def space(self) -> Pixels:
         return Pixels(self.shape.channels, self.shape.height, self.shape.width)
@@ -77,7 +84,9 @@ class ImageInput(InputEncoder):
         return "uint8"
 
     def summary(self) -> str:
-        return f"images  {self.shape.height} x {self.shape.width} {'color' if self.shape.channels == 3 else 'gray'}"
+        frames = f"{self.shape.frames} x " if self.shape.frames else ""
+        color = "color" if self.shape.channels == 3 else "gray"
+        return f"{self.unit}  {frames}{self.shape.height} x {self.shape.width} {color}"
 
     def encode(self, lines: Sequence[str], first_line: int = 1) -> list[EncodedInput]:
         """The pixels of each image; an empty line is an empty row."""
@@ -89,33 +98,53 @@ class ImageInput(InputEncoder):
             encoded[i] = EncodedInput(found.pixels.reshape(-1), 0, ANIMATED if found.is_animated else "")
         return encoded
 
+    def encode_pixels(self, pixels_CYX: np.ndarray) -> EncodedInput:
+        """Pixels of the model's shape, from 0 to 255, as an encoded input."""
+        return EncodedInput(np.asarray(pixels_CYX, np.uint8).reshape(-1), 0)
+
+    def read(self, reference: str) -> np.ndarray:
+        """Pixels of one image: (channels, height, width), 8-bit."""
+        return load_image(reference.strip(), self.shape).pixels
+
     def lengths(self, shards: Shards) -> RowLengths:
         return np.ones(len(shards), np.int64)
 
     def pixels(self, rows: Sequence[Any]) -> torch.Tensor:
-        """Rows as pixels (B, C, Y, X) from 0 to 255."""
+        """Rows as pixels (B, C, Y, X), of clips (B, T, C, Y, X), from 0 to 255."""
         shape = self.shape
-        values = np.asarray(rows, np.uint8).reshape(len(rows), shape.channels, shape.height, shape.width)
+        frames = (shape.frames,) if shape.frames else ()
+        values = np.asarray(rows, np.uint8).reshape(len(rows), *frames, shape.channels, shape.height, shape.width)
         return torch.from_numpy(values).float()
 
-    def normalize(self, pixels_BCYX: torch.Tensor) -> Images:
-        """Pixels from 0 to 255 as the model reads them: mean 0, standard deviation 1 over the training images."""
+    def normalize(self, pixels_BCYX: torch.Tensor) -> Images | Clips:
+        """Pixels from 0 to 255 as the model reads them: mean 0, standard deviation 1 over the training images.
+
+        The channels of a pixel lie together in memory, in which layout convolutions are faster on a CPU.
+        """
         mean, scale = (
             torch.tensor(values, dtype=torch.float32)[:, None, None] for values in (self.scaler.mean, self.scaler.scale)
         )
-        return Images((pixels_BCYX - mean) / scale)
+        normal = (pixels_BCYX - mean) / scale
+        return Clips(normal) if self.shape.frames else Images(normal.to(memory_format=torch.channels_last))
 
-    def collate(self, rows: Sequence[Any]) -> Images:  # type: ignore[override]
+    def collate(self, rows: Sequence[Any]) -> Images | Clips:  # type: ignore[override]
         return self.normalize(self.pixels(rows))
 
-    def collate_augmented(self, rows: Sequence[Any], seeds: np.ndarray, word_dropout: float) -> Images:  # type: ignore[override]
+    def collate_augmented(self, rows: Sequence[Any], seeds: np.ndarray, word_dropout: float) -> Images | Clips:  # type: ignore[override]
         pixels_BCYX = self.pixels(rows)
         if self.augmentation.is_used:
             pixels_BCYX = augment_images(pixels_BCYX, seeds, self.augmentation)
         return self.normalize(pixels_BCYX)
 
     def token_texts(self, row: Sequence[Any]) -> list[str]:
-        return ["image"]
+        # a Vision Transformer names its patches
+        return [f"frame {i + 1}" for i in range(self.shape.frames)]
+
+    def batch_length(self, row: Sequence[Any]) -> int:
+        return -(-len(row) // PIXELS_TOGETHER)
+
+    def trace_facts(self) -> dict[str, Any]:
+        return {"pixel_mean": list(self.scaler.mean), "pixel_scale": list(self.scaler.scale)}
 
 
 ANIMATED = "the image has several frames; the first was read"
@@ -142,7 +171,7 @@ class LabeledImagePreparation:
         """Write everything into `folder`; mean and standard deviation are those of the training images."""
         progress("reading", 0, total=0)
         labels = Labels.count((e.label for e in self.data.examples("train")), self.data.file("train"))
-        statistics, counts = _ChannelStatistics(self.data.shape()), {}
+        statistics, counts = ChannelStatistics(self.data.shape()), {}
         for split in ("train", "valid"):
             counts[split] = self._write(split, folder / split, labels, statistics, progress)
         labels.save(folder)
@@ -150,7 +179,7 @@ class LabeledImagePreparation:
         return counts
 
     def _write(
-        self, split: str, folder: Path, labels: Labels, statistics: _ChannelStatistics, progress: Progress
+        self, split: str, folder: Path, labels: Labels, statistics: ChannelStatistics, progress: Progress
     ) -> Mapping[str, int]:
         examples, shape = self.examples(split), self.data.shape()
         columns: dict[str, ColumnKind] = shard_columns(ImageInput(statistics.scaler(), shape), labels, split)
@@ -199,14 +228,16 @@ def printable_reference(reference: str) -> str:
     return reference.encode("utf-8", "replace").decode()
 
 
-class _ChannelStatistics:
+class ChannelStatistics:
     """Running sums for the mean and standard deviation of each channel."""
 
     def __init__(self, shape: ImageShape) -> None:
         self.names, self.count = shape.channel_names, 0
         self.sum_C, self.square_C = np.zeros(shape.channels), np.zeros(shape.channels)
 
-    def add(self, pixels_CYX: np.ndarray) -> None:
+    def add(self, pixels: np.ndarray) -> None:
+        """Add an image (C, Y, X), or the frames (T, C, Y, X) of a clip."""
+        pixels_CYX = pixels if pixels.ndim == 3 else np.moveaxis(pixels, 0, 1)
         values_CP = pixels_CYX.reshape(len(pixels_CYX), -1).astype(np.float64)
         self.sum_C += values_CP.sum(1)
         self.square_C += (values_CP**2).sum(1)

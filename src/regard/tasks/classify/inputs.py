@@ -76,6 +76,14 @@ class InputEncoder(ABC):
     def token_texts(self, row: Sequence[Any]) -> list[str]:
         """The text of each position, for traces and pictures."""
 
+    def batch_length(self, row: Sequence[Any]) -> int:
+        """Positions that a row takes in a batch of predictions; 0: it is empty and left out."""
+        return len(row)
+
+    def trace_facts(self) -> dict[str, Any]:
+        """Facts for a trace: what a view needs to show the input."""
+        return {}
+
     def with_header(self, line: str) -> InputEncoder | None:
         """The encoder of the lines under this header; None if the line is no header."""
         return None
@@ -155,6 +163,15 @@ class TextInput(InputEncoder):
     def encode(self, lines: Sequence[str], first_line: int = 1) -> list[EncodedInput]:
         check_lines(lines, first_line)
         return [self.truncate(ids) for ids in self.tokenizer.encode_batch([text.strip() for text in lines])]
+
+    def encode_whole(self, text: str) -> Sequence[Any]:
+        """The row of one text as it is, white space at its ends included, of which no token is left out."""
+        return self.tokenizer.encode(text).ids
+
+    def read_whole(self, text: str) -> tuple[Tokens, list[tuple[int, int]]]:
+        """A whole text as one row, and the characters of each position; (0, 0) at special tokens."""
+        before, after = ([(0, 0)] * len(special) for special in (self.prefix, self.suffix))
+        return self.collate([self.encode_whole(text)]), [*before, *self.tokenizer.encode(text).offsets, *after]
 
     def truncate(self, ids: list[int]) -> EncodedInput:
         """The tokens of a text that are kept."""

@@ -24,6 +24,7 @@ from regard.tasks.classify.inputs import COLUMN, VECTORS, InputEncoder, PairInpu
 from regard.tasks.classify.labels import LABELS, Labels
 from regard.tasks.classify.loader import TEXT
 from regard.tasks.classify.sources import LabeledColumns, LabeledReviews, LabeledRows, LabeledTable, LabeledTexts
+from regard.tasks.classify.spelled import SpelledTextInput
 from regard.tasks.init_recipe import load_pretrained_tokenizer
 from regard.text import Tokenizer, TokenizerConfig
 from regard.text.tokenizer_training import TRAIN_CHARACTERS
@@ -55,6 +56,8 @@ class LabeledTextPreparation:
     text: TokenizerConfig = TokenizerConfig(kind="word")
     task: ClassifyConfig = ClassifyConfig()
     vectors: PretrainedVectorsConfig = PretrainedVectorsConfig()
+    spelled: bool = False
+    """whether the model reads words by their spellings"""
 
     @property
     def artifacts(self) -> tuple[str, ...]:
@@ -65,7 +68,8 @@ class LabeledTextPreparation:
         """The settings that the prepared files depend on."""
         task = {name: getattr(self.task, name) for name in ("max_length", "keep")}
         vectors = {"path": self.vectors.path, "words": self.vectors.words}
-        return {"data": plain(self.data), "text": plain(self.text), "vectors": vectors, "task": task}
+        found = {"data": plain(self.data), "text": plain(self.text), "vectors": vectors, "task": task}
+        return found | ({"spelled": True} if self.spelled else {})
 
     def load_encoder(self, run: Path) -> TextInput:
         """The input encoder that preparation wrote."""
@@ -76,7 +80,7 @@ class LabeledTextPreparation:
         """The input encoder; a tokenizer of BERT puts [CLS] and [SEP] around every text, as in its pre-training."""
         task, add_eos = self.task, tokenizer.has_cls or self.is_pair
         add_sos = add_eos or task.pool == "first"
-        found = PairInput if self.is_pair else TextInput
+        found = PairInput if self.is_pair else SpelledTextInput if self.spelled else TextInput
         return found(tokenizer, task.max_length, task.keep, add_sos, add_eos, vectors, self.text.kind)
 
     @property

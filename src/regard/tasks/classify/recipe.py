@@ -16,9 +16,9 @@ from regard.data import Shards
 from regard.device import module_device
 from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, DataError
-from regard.look import Saliency
+from regard.look import PixelSaliency, Saliency
 from regard.look.saliency import feature_saliency, log_odds, token_saliency
-from regard.metrics.classification import ClassPredictions, macro_f1
+from regard.metrics.classification import ClassPredictions
 from regard.models import ClassifierConfig
 from regard.models.base import Classifier
 from regard.models.pooling import make_pooling
@@ -27,16 +27,19 @@ from regard.progress import Progress
 from regard.sequence import Tokens
 from regard.tasks.base import EvalRequest, Evaluation, Model, Recipe, RecipeTemplate, ScoredExample, with_weights
 from regard.tasks.classify import stats
-from regard.tasks.classify.config import ClassifyConfig, check_images, check_pool, check_positions
+from regard.tasks.classify.config import ClassifyConfig, check_images, check_pool, check_positions, check_spellings
 from regard.tasks.classify.image_sources import ImageSource
 from regard.tasks.classify.images import ImageInput, LabeledImagePreparation
 from regard.tasks.classify.inputs import InputEncoder, PairInput, TableInput, TextInput
 from regard.tasks.classify.labels import Labels, WeightedClasses
 from regard.tasks.classify.loader import ExampleLoader
 from regard.tasks.classify.pairs import join_pair
-from regard.tasks.classify.predict import ClassifierPredictor, ClassProbs, Prediction
+from regard.tasks.classify.pixel_saliency import pixel_saliency
+from regard.tasks.classify.predict import ClassifierPredictor, ClassifierSentences, ClassProbs, Prediction
 from regard.tasks.classify.prepare import LabeledTablePreparation, LabeledTextPreparation
 from regard.tasks.classify.sources import DataConfig, LabeledColumns, LabeledTable
+from regard.tasks.classify.validation import ClassifyValidation
+from regard.tasks.contextual import ContextualText, encoder_layers, require_text
 from regard.text import TokenizerConfig
 from regard.text.token_rows import TokenStrings
 from regard.text.word_vectors import PretrainedVectorsConfig, WordVectors
@@ -79,6 +82,7 @@ class ClassifyRecipe(Recipe):
         if is_text:
             check_pool(self.model, self.task.pool)
             check_positions(self.model, self.task, self.special_tokens)
+            check_spellings(self.model, self.text.kind, self.is_pair, bool(self.vectors.path))
             if self.is_pair and self.task.max_length < 2:
                 raise ConfigError(
                     f"task.max_length = {self.task.max_length}: a pair needs at least one token for each text"
@@ -119,7 +123,7 @@ class ClassifyRecipe(Recipe):
             return LabeledImagePreparation(self.data, self.task.augment)
         if isinstance(self.data, LabeledTable):
             return LabeledTablePreparation(self.data)
-        return LabeledTextPreparation(self.data, self.text, self.task, self.vectors)
+        return LabeledTextPreparation(self.data, self.text, self.task, self.vectors, self.model.reads_spellings)
 
     def build(self, input_encoder: InputEncoder, labels: Labels) -> Classifier:
         """The model with initial weights drawn from the seed."""
@@ -131,7 +135,9 @@ class ClassifyRecipe(Recipe):
     def vocabularies(self, run: Path) -> Mapping[str, TokenStrings]:
         encoder, labels = self.preparation().load_encoder(run), TokenStrings(Labels.load(run).names)
         found = {"readout.weight": labels, "readout.bias": labels}
-        return found | ({"encoder.embed.weight": encoder.token_strings()} if isinstance(encoder, TextInput) else {})
+        if not isinstance(encoder, TextInput):
+            return found
+        return found | dict.fromkeys(("encoder.embed.weight", "encoder.embed.words.weight"), encoder.token_strings())
 
     def space(self, labels: Labels) -> WeightedClasses:
         """Output space: one of the labels."""
@@ -176,13 +182,18 @@ class ClassifyRecipe(Recipe):
         return stats.format_statistics(statistics, self.task.max_length)
 
     def speed_unit(self) -> str:
-        return "images" if isinstance(self.data, ImageSource) else "examples"
+        if not isinstance(self.data, ImageSource):
+            return "examples"
+        return "clips" if self.data.shape().frames else "images"
 
     def summary(self, run: Path) -> str:
         loader, labels = self.loader(run), Labels.load(run)
         encoder = loader.input_encoder
         counts = f"{len(loader.train):,} train, {len(loader.valid):,} valid {encoder.unit}, {len(labels.names)} labels"
         return f"{counts}       {encoder.summary()}"
+
+    def data_warnings(self, run: Path) -> list[str]:
+        return stats.image_warnings(run, self.loader(run)) if isinstance(self.data, ImageSource) else []
 
 
 STARTING: dict[str, Any] = {"train.epochs": 10.0}
@@ -196,48 +207,7 @@ def init_embedding(model: Classifier, vectors: WordVectors, scale: float) -> Non
     weight_VD.copy_(torch.from_numpy(vectors.insert_into(weight_VD.numpy(), scale)))
 
 
-@dataclass(frozen=True)
-class ClassifyValidation:
-    """Loss, accuracy and macro F1 on the validation data, and sample predictions."""
-
-    objective: Objective
-    loader: ExampleLoader
-    labels: Labels
-    samples: int = 4
-
-    @torch.no_grad()
-    def __call__(self) -> tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]:
-        model, space, size = self.objective.model, self.objective.task.space, len(self.labels.names)
-        found = torch.zeros(size * size + 1, dtype=torch.double)
-        for batch in self.loader.valid_batches():
-            if len(batch):
-                batch = batch.to(module_device(model))
-                out_BC: Tensor = model.readout(model(batch.source))  # type: ignore[operator]
-                found[:-1] += torch.bincount((batch.target * size + out_BC.argmax(-1)).cpu(), minlength=size * size)
-                found[-1] += space.nll(out_BC, batch.target).cpu().double()
-        self.loader.group.all_reduce_(found)
-        counts_CC, total = found[:-1].view(size, size).numpy(), float(found[:-1].sum())
-        metrics = {
-            "loss": float(found[-1]) / total,
-            "accuracy": 100 * float(counts_CC.trace()) / total,
-            "macro_f1": macro_f1(counts_CC),
-        }
-        return metrics, self.sample_predictions() if self.loader.group.is_main else ()
-
-    def sample_predictions(self) -> list[dict[str, str]]:
-        """Predictions of evenly spaced examples, since many files are sorted by label."""
-        size = len(self.loader.valid)
-        rows = np.arange(min(size, self.samples)) * size // max(1, min(size, self.samples))
-        texts, labels = self.loader.valid_texts(rows)
-        predictor = ClassifierPredictor(self.objective.model, self.loader.input_encoder, self.labels)
-        outputs = [probs.top(1, self.labels)[0].label for probs in predictor.predict(texts)]
-        return [
-            {"text": text, "output": output, "reference": self.labels.names[label]}
-            for text, output, label in zip(texts, outputs, labels, strict=True)
-        ]
-
-
-class ClassificationModel(Model):
+class ClassificationModel(ClassifierSentences, Model):
     """Trained classifier: a text or a table row in, a label out."""
 
     module: Classifier
@@ -305,10 +275,35 @@ class ClassificationModel(Model):
         predictions = self.classify(text, top=1)[0]
         return f"{predictions[0].label} {predictions[0].probability:.2f}" if predictions else ""
 
-    def saliency(self, text: str) -> Saliency:
-        """Attribution of the predicted label's log-odds to the words of a text, or to the columns of a row."""
+    def contextual_layers(self, text: str) -> ContextualText:
+        encoder = self.input_encoder
+        if not isinstance(encoder, TextInput):
+            return super().contextual_layers(text)
+        source, offsets = encoder.read_whole(require_text(text))
+        return ContextualText(text, offsets, encoder_layers(self, self.module.encoder, source))
+
+    def predict_pixels(self, pixels_CYX: np.ndarray) -> str:
+        """Label and probability of an image of the model's shape, with pixels from 0 to 255."""
+        encoded = self.image_input().encode_pixels(pixels_CYX)
+        best = self.predictor().predict_encoded([encoded])[0].top(1, self.labels)[0]
+        return f"{best.label} {best.probability:.2f}"
+
+    def image_input(self) -> ImageInput:
+        """The encoder of a model that reads images."""
+        if not isinstance(self.input_encoder, ImageInput):
+            raise ConfigError("this model reads no images; give it a text")
+        return self.input_encoder
+
+    def pixel_saliency(self, pixels_CYX: np.ndarray) -> PixelSaliency:
+        """Attribution of the predicted label's log-odds to the pixels of an image of the model's shape."""
+        return pixel_saliency(self.module, self.image_input(), self.labels, pixels_CYX)
+
+    def saliency(self, text: str) -> Saliency | PixelSaliency:
+        """Attribution of the predicted label's log-odds to words, columns of a row, or pixels."""
         if isinstance(self.input_encoder, ImageInput):
-            raise ConfigError("saliency is computed for words and columns, and this model reads images")
+            if self.input_encoder.shape.frames:
+                raise ConfigError("saliency is computed for the pixels of one image, and this model reads clips")
+            return self.pixel_saliency(self.input_encoder.read(text))
         row = self.input_encoder.encode([text])[0].row
         if not len(row):
             raise DataError("the text is empty; there is no prediction to explain")
@@ -324,12 +319,19 @@ class ClassificationModel(Model):
         if isinstance(self.input_encoder, TableInput):
             names = list(self.input_encoder.scaler.names)
             return Saliency(title, names, feature_saliency(odds, source).reshape(1, -1))
-        embed: Any = self.module.encoder.embed
-        return Saliency(title, self.input_encoder.token_texts(row), token_saliency(odds, embed, source))
+        found = token_saliency(odds, self.module.encoder.embeddings(), source)
+        return Saliency(title, self.input_encoder.token_texts(row), found)
+
+    def untrained_module(self) -> Classifier:
+        return self.recipe.build(self.input_encoder, self.labels).eval()
+
+    def input_warning(self, text: str) -> str:
+        is_image = isinstance(self.input_encoder, ImageInput)
+        return self.input_encoder.encode([text])[0].warning if is_image else ""
 
     def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
         encoder = self.input_encoder
-        return {"source": encoder.tokenizer.vocabulary.__getitem__} if isinstance(encoder, TextInput) else {}
+        return {"source": encoder.tokenizer.token} if isinstance(encoder, TextInput) else {}
 
     def evaluate(self, request: EvalRequest, progress: Progress) -> Evaluation:
         """Accuracy, F1, calibration and the confusion matrix; empty texts are left out and reported."""

@@ -20,6 +20,7 @@ from regard.data.movie_reviews import LabeledExample, MovieReviews
 from regard.data.sources import FileSource
 from regard.data.splits import check_valid_share
 from regard.errors import ConfigError, DataError
+from regard.tasks.classify.clip_sources import ClipData
 from regard.tasks.classify.image_sources import ImageData
 from regard.tasks.classify.pairs import join_pair
 
@@ -182,7 +183,7 @@ class LabeledTable(LabeledFiles):
 
 
 TextData = LabeledTsv | LabeledCsv | LabeledJsonl | LabeledLines | LabeledReviews
-DataConfig = TextData | LabeledTable | ImageData
+DataConfig = TextData | LabeledTable | ImageData | ClipData
 
 
 @dataclass(frozen=True)

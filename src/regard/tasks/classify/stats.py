@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from regard.data import padding_share
+from regard.plurals import count_noun
 from regard.tasks.base import read_counts
 from regard.tasks.classify.images import ImageInput
 from regard.tasks.classify.inputs import COLUMN, TableInput, TextInput
-from regard.tasks.classify.labels import Labels
+from regard.tasks.classify.labels import Labels, shorten
 from regard.tasks.classify.loader import ExampleLoader
 
 
@@ -37,6 +38,22 @@ def statistics(run: Path, loader: ExampleLoader) -> dict[str, Any]:
             found[split]["padding"] = padding_share(encoder.lengths(shards), batches)
         per_label = np.bincount(shards.flat("label"), minlength=len(labels.names)).tolist()
         found[split]["labels"] = dict(zip(labels.names, per_label, strict=True))
+    return found
+
+
+def image_warnings(run: Path, loader: ExampleLoader) -> list[str]:
+    """Animated images, of which one frame is read, and labels that validation does not measure."""
+    found = []
+    if animated := sum(counts.get("animated", 0) for counts in read_counts(run).values()):
+        found.append(f"{count_noun(animated, 'image')} with several frames: the first was read")
+    names = Labels.load(run).names
+    train_C, valid_C = (
+        np.bincount(shards.flat("label"), minlength=len(names)) for shards in (loader.train, loader.valid)
+    )
+    missing = [f"{shorten(name)} ({train_C[i]} to train on)" for i, name in enumerate(names) if not valid_C[i]]
+    if missing:
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        found.append(f"no image to validate on has the label {', '.join(missing[:5])}{more}; add images")
     return found
 
 

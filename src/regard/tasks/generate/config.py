@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from regard.config import check_at_least
 from regard.decode import DecodeConfig
@@ -21,6 +21,9 @@ class GenerateConfig:
     order: Literal["stream", "shuffled"] = "stream"
     """order of the training windows: streams that run through the text, or all windows shuffled, each read from a fresh
     state: better for models without a hidden state (gpt, llama)"""
+    packing: Literal["blocks", "documents"] = "blocks"
+    """how texts that end fill the windows: blocks of the running text, where a token also attends to earlier texts; or
+    packed documents, where it attends to its own text only, with positions from 0 (gpt, llama)"""
     prompt: str = ""
     """prompt of the samples at validation; empty: the beginning of the validation text"""
     samples: int = 1
@@ -42,3 +45,7 @@ class GenerateOptions:
     """stop strings: a text ends before the first of them"""
     sliding_window: bool = False
     """read the last positions of a prompt that is longer than the context, instead of refusing it"""
+    condition: Any = None
+    """the condition of the text: the name of a class, or numbers; None: there is none"""
+    chat: bool = False
+    """the prompt is a message, to be answered in the chat format of the model"""

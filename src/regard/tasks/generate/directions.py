@@ -58,11 +58,13 @@ class BidirectionalStreamLoader(StreamLoader):
 
     def batch(self, epoch: int, number: int) -> Batch:
         """Window `number` of each of this process's streams, in both directions."""
+        assert isinstance(self.train, np.ndarray)
         backward = replace(self, train=self.train[::-1])
         return replace(super().batch(epoch, number), source=StreamLoader.batch(backward, epoch, number).target)
 
     def valid_batches(self) -> Iterator[Batch]:
         """The validation data once in each direction."""
+        assert isinstance(self.valid, np.ndarray)
         return bidirectional_windows(self.valid, self.window, self.rows, self.group)
 
 

@@ -16,6 +16,7 @@ from regard.distributed import ProcessGroup
 from regard.errors import DataError
 from regard.objective import Batch
 from regard.sequence import PAD, Tokens
+from regard.tasks.generate.packing import PackedDocuments, TokenRow
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,9 @@ class StreamLoader(IndexLoader[Batch]):
     ([[[0, 1, 2, 3], [14, 15, 16, 17]], [[3, 4, 5, 6], [17, 18, 19, 20]]], [True, False])
     """
 
-    train: np.ndarray
-    """(N,) ids, or (N, F) values"""
-    valid: np.ndarray
+    train: TokenRow
+    """(N,) ids, (N, F) values, or packed documents"""
+    valid: TokenRow
     window: int = 64
     rows: int = 64
     seed: int = 1
@@ -97,7 +98,7 @@ def shuffle(seed: int, epoch: int, count: int) -> np.ndarray:
 
 
 def stream_windows(
-    sequence: np.ndarray,
+    sequence: TokenRow,
     window: int,
     rows: int,
     group: ProcessGroup = ProcessGroup(),  # noqa: B008
@@ -110,7 +111,7 @@ def stream_windows(
         yield window_batch(sequence, starts, (until - starts).clip(0, window) + 1, number == 0)
 
 
-def sliding_windows(sequence: np.ndarray, window: int, stride: int, rows: int) -> Iterator[tuple[Batch, Tensor]]:
+def sliding_windows(sequence: TokenRow, window: int, stride: int, rows: int) -> Iterator[tuple[Batch, Tensor]]:
     """A sequence once, in the streams of `stream_windows`, with a window that slides by `stride`.
 
     Each window scores its last `stride` targets, from up to `window` inputs; the tensor (B,) counts the targets before
@@ -134,17 +135,23 @@ def stream_bounds(targets: int, window: int, rows: int) -> tuple[np.ndarray, np.
     return ends[:-1], ends[1:]
 
 
-def window_batch(sequence: np.ndarray, starts: np.ndarray, lengths: np.ndarray, resets_state: bool) -> Batch:
+def window_batch(sequence: TokenRow, starts: np.ndarray, lengths: np.ndarray, resets_state: bool) -> Batch:
     """Slices of a sequence as a batch without a source."""
     longest = int(lengths.max(initial=0))
-    positions = starts[:, None] + np.arange(longest)
+    positions = (starts[:, None] + np.arange(longest)).clip(max=len(sequence) - 1)
     real = np.arange(longest) < lengths[:, None]
-    values = sequence[positions.clip(max=len(sequence) - 1)]
+    documents = inside = None
+    if isinstance(sequence, PackedDocuments):
+        values, *numbers = sequence.at(positions)
+        numbers[1] = np.minimum(numbers[1], np.arange(longest))  # a document that a border cut counts from it
+        documents, inside = map(torch.from_numpy, numbers)
+    else:
+        values = sequence[positions]
     data = torch.from_numpy(values.astype(np.float32 if values.dtype.kind == "f" else np.int64))
     ragged = not real.all()
     if ragged:
         data[torch.from_numpy(~real)] = PAD
-    target = Tokens(data, torch.from_numpy(lengths.astype(np.int64)), ragged)
+    target = Tokens(data, torch.from_numpy(lengths.astype(np.int64)), ragged, positions=inside, documents=documents)
     return Batch(empty_source(len(starts)), target, resets_state)
 
 

@@ -14,11 +14,13 @@ import numpy as np
 
 from regard.data import Shards
 from regard.data.scaling import SCALE_FILE, StandardScaler
-from regard.data.texts import TextSource
+from regard.data.texts import ImportedText, TextSource
 from regard.decode import DecodeConfig
 from regard.errors import ConfigError, DataError
 from regard.metrics import Score
 from regard.spaces import Gaussian, Space, SpelledWords, Words
+from regard.tasks.generate.chat import ChatML
+from regard.tasks.generate.condition import require_no_condition
 from regard.tasks.generate.config import GenerateOptions
 from regard.tasks.generate.numbers import NumberGenerator, format_numbers
 from regard.tasks.generate.predict import Generator, TextGenerator
@@ -64,6 +66,10 @@ class Modality(ABC):
     @abstractmethod
     def space(self, label_smoothing: float = 0.0) -> Space:
         """Input and output space of the model."""
+
+    def source_space(self) -> Space:
+        """Input space of the encoder, where the model reads a condition."""
+        return self.space()
 
     @abstractmethod
     def sequence(self, shards: Shards) -> np.ndarray:
@@ -117,8 +123,28 @@ class TextModality(Modality):
 
     @property
     def has_ends(self) -> bool:
-        """Whether texts end with <EOS>, and so also begin after it."""
-        return self.data.unit == "line"
+        """Whether texts end with <EOS>; those of a file of one's own also begin after it."""
+        return self.data.ends if isinstance(self.data, ImportedText) else self.data.unit != "file"
+
+    @property
+    def begin(self) -> int | None:
+        """The token before every text; None: a text may begin anywhere."""
+        if isinstance(self.data, ImportedText):
+            return self.tokenizer.sos if self.data.begins else None
+        return self.tokenizer.eos if self.has_ends else None
+
+    def chat_format(self) -> ChatML:
+        """The chat format of a model that was trained on conversations."""
+        if isinstance(self.data, ImportedText) and self.data.chat == "chatml":
+            return ChatML(self.data.system)
+        raise ConfigError("this model was not trained on conversations, so it has no chat format; leave --chat out")
+
+    @property
+    def excluded_ids(self) -> frozenset[int]:
+        """Tokens that are never generated; a model that was trained elsewhere may predict any."""
+        words, end = self.tokenizer, {self.tokenizer.eos}
+        special = end if isinstance(self.data, ImportedText) else {words.pad, words.sos, words.unk} | end
+        return frozenset(id for id in special - (end if self.has_ends else set()) if id >= 0)
 
     @property
     def unit(self) -> str:
@@ -156,16 +182,21 @@ class TextModality(Modality):
         return scores
 
     def generator(self, model: Any, options: GenerateOptions, context: int | None) -> TextGenerator:
+        require_no_condition(options.condition)
         return TextGenerator(
-            model, self.tokenizer, options.decode, self.has_ends, context, options.stop, options.sliding_window
-        )
+            model, self.tokenizer, options.decode, context, options.stop, options.sliding_window,
+            begin=self.begin, samples_are_lines=self.data.unit == "line", excluded=self.excluded_ids,
+            chat=self.chat_format() if options.chat else None,
+        )  # fmt: skip
 
     def default_prompt(self, sequence: np.ndarray) -> str:
+        if self.has_ends:
+            return ""
         ids = sequence[sequence != self.tokenizer.unk][:PROMPT_LENGTH].tolist()
-        return "" if self.has_ends else self.tokenizer.decode(ids) or self.tokenizer.vocabulary[-1]
+        return self.tokenizer.decode(ids) or self.tokenizer.vocabulary[-1]
 
     def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
-        return {"target": self.tokenizer.vocabulary.__getitem__}
+        return {"target": self.tokenizer.token}
 
     def unknown_token_notes(self, name: str, counts: Mapping[str, int], sequence: np.ndarray) -> Sequence[str]:
         unknown, total = counts["unknown"], counts["tokens"] - counts["texts"]
@@ -234,6 +265,9 @@ class NumberModality(Modality):
         return [Score("loss", value, low, high, signature, perplexity.n)]
 
     def generator(self, model: Any, options: GenerateOptions, context: int | None) -> NumberGenerator:
+        require_no_condition(options.condition)
+        if options.chat:
+            raise ConfigError("a chat is text, and this model generates numbers; leave --chat out")
         if options.stop:
             raise ConfigError("stop strings end a text, and this model generates numbers; leave them out")
         return NumberGenerator(model, self.scaler, options.decode, context, options.sliding_window)

@@ -19,13 +19,19 @@ from regard.look import TeacherForcedPass
 from regard.loss import chunked_loss
 from regard.metrics import perplexity
 from regard.models.base import EncoderDecoder
-from regard.objective import Batch, StatefulNextToken
+from regard.models.elmo import BidirectionalLM
+from regard.nn.spelling import spell_all, spell_text
+from regard.objective import Batch, NextToken, StatefulNextToken
 from regard.progress import Progress
+from regard.sequence import UNK, Tokens
 from regard.tasks.base import EvalRequest, Evaluation, Model
+from regard.tasks.contextual import ContextualText, decoder_layers, encoder_layers, require_text
 from regard.tasks.generate.config import GenerateOptions
 from regard.tasks.generate.loader import empty_source, sliding_windows, stream_windows
-from regard.tasks.generate.modality import Modality
+from regard.tasks.generate.modality import Modality, TextModality
+from regard.tasks.generate.packing import TokenRow, target_count
 from regard.tasks.generate.predict import Generator
+from regard.tasks.generate.sentences import LanguageModelSentences
 
 OTHER_NAMES = {
     "max_new_tokens": "length",
@@ -40,7 +46,7 @@ OTHER_NAMES = {
 """Names of other libraries -> the name here."""
 
 
-class GenerationModel(Model):
+class GenerationModel(LanguageModelSentences, Model):
     """A trained language model, or model of a series: `regard.load(run).generate("the", length=40, seed=1)`."""
 
     module: EncoderDecoder
@@ -62,8 +68,8 @@ class GenerationModel(Model):
     def generate(self, prompt: str | Sequence[str] = "", length: int | None = None, *args: Any, **settings: Any) -> Any:
         """A continuation of at most `length` positions; of a list of prompts, a list of continuations.
 
-        `settings` are those of `generator`: temperature, top_k, top_p, seed, stop, any of [decode], ... What is not
-        given is the recipe's.
+        `settings` are those of `generator`: temperature, top_k, top_p, seed, stop, condition, any of [decode], ... What
+        is not given is the recipe's.
         """
         generator, length = self.generator(*args, **settings), length or self.recipe.task.length
         if isinstance(prompt, str):
@@ -82,16 +88,19 @@ class GenerationModel(Model):
         seed: int | None = None,
         stop: str | Sequence[str] = (),
         sliding_window: bool = False,
+        condition: Any = None,
+        chat: bool = False,
         **settings: Any,
     ) -> Generator:
         """The generator behind `generate`, for several samples and their scores; temperature 0 is greedy.
 
         `settings` are others of [decode], such as min_p, repetition_penalty, no_repeat_ngram, or beam, which searches
-        instead of sampling.
+        instead of sampling. `condition` is that of a Vec2Seq model: the name of a class, or numbers. `chat`: the prompt
+        is a message, which a model that was trained on conversations answers.
         """
         given = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, **settings}
         stops = (stop,) if isinstance(stop, str) else tuple(stop)
-        options = GenerateOptions(decode_config(self.recipe.decode, given), stops, sliding_window)
+        options = GenerateOptions(decode_config(self.recipe.decode, given), stops, sliding_window, condition, chat)
         self.modality.check_decode(options.decode)
         return self.recipe.generator(self.inference_module, self.modality, options)
 
@@ -102,6 +111,20 @@ class GenerationModel(Model):
         """A teacher-forced pass over a text; nothing is generated."""
         tokens, words = self.generator().encode_prompt(text)
         return TeacherForcedPass(empty_source(1), tokens, self.modality.space(), {"target": [words]})
+
+    def contextual_layers(self, text: str) -> ContextualText:
+        """Layers of both language models of an ELMo, which reads any word by its characters; else of the decoder."""
+        if not isinstance(self.modality, TextModality):
+            return super().contextual_layers(text)
+        found = self.modality.tokenizer.encode(require_text(text))
+        if isinstance(self.module, BidirectionalLM):
+            words = self.modality.tokenizer.known_and_unknown(found, text)
+            spelled_LC = np.insert(spell_all(words, spell_text), 0, UNK, axis=1)  # a word id first, which is not read
+            source = Tokens.full(torch.from_numpy(spelled_LC).long()[None])
+            return ContextualText(text, found.offsets, encoder_layers(self, self.module.contextual_encoder(), source))
+        layers = decoder_layers(self, text)
+        before = len(next(iter(layers.values()))) - len(found.ids)
+        return ContextualText(text, [*[(0, 0)] * before, *found.offsets], layers)
 
     def run_for_trace(self, text: str) -> str:
         self.teacher_forced(text).run(self.inference_module)
@@ -139,7 +162,7 @@ class GenerationModel(Model):
         if len(sequence) < 2:
             raise DataError(f"{name}: there are {len(sequence)} positions to score; at least 2 are needed")
         notes = self.modality.unknown_token_notes(name, counts, sequence)
-        per_unit = self._score_windows(sequence, stride, progress)
+        per_unit = self._score_windows(self.recipe.token_row(sequence, self.modality), stride, progress)
         score = perplexity([nats for nats, _ in per_unit], [count for _, count in per_unit])
         if stride is not None:
             score = replace(score, signature=f"{score.signature}|window:{self.recipe.task.window}|stride:{stride}")
@@ -160,12 +183,12 @@ class GenerationModel(Model):
             raise ConfigError(f"--stride: expected from 1 to task.window = {window}, got {stride}")
         return stride
 
-    def _score_windows(self, sequence: np.ndarray, stride: int | None, progress: Progress) -> list[tuple[float, int]]:
+    def _score_windows(self, sequence: TokenRow, stride: int | None, progress: Progress) -> list[tuple[float, int]]:
         """Negative log-likelihood and predictions of each window's targets, in the order of the text.
 
         The targets of a sliding window are summed over whole windows, so that all strides have the same units.
         """
-        window, rows, total = self.recipe.task.window, self.recipe.rows, len(sequence) - 1
+        window, rows, total = self.recipe.task.window, self.recipe.rows, target_count(sequence)
         task, hidden_state, done = StatefulNextToken(self.modality.space()), None, 0
         batches: Iterable[tuple[Batch, Tensor | None]] = (
             ((batch, None) for batch in stream_windows(sequence, window, rows))
@@ -186,7 +209,7 @@ class GenerationModel(Model):
 
 @torch.no_grad()
 def window_nll(
-    model: Any, task: StatefulNextToken, batch: Batch, hidden_state: Any, context: Tensor | None = None
+    model: Any, task: NextToken, batch: Batch, hidden_state: Any, context: Tensor | None = None
 ) -> tuple[dict[int, tuple[float, int]], Any]:
     """Negative log-likelihood and predictions of each row of a batch that has any, and the next hidden state.
 

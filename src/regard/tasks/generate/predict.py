@@ -16,6 +16,7 @@ from regard.errors import ConfigError, DataError, at_line
 from regard.models.base import EncoderDecoder
 from regard.sequence import Tokens
 from regard.tasks.base import tap_output
+from regard.tasks.generate.chat import ChatML
 from regard.tasks.generate.loader import empty_source
 from regard.tasks.generate.streaming import BatchExtender, TextBuilder
 from regard.text import Tokenizer
@@ -100,8 +101,6 @@ class TextGenerator(Generator):
     model: EncoderDecoder
     tokenizer: Tokenizer
     config: DecodeConfig
-    has_ends: bool = False
-    """whether training texts end with <EOS>: then the prompt may be empty, and generation may end by itself"""
     context: int | None = None
     """positions that the model reads at once; when full, the last half is read again. None: unlimited"""
     stop: tuple[str, ...] = ()
@@ -110,14 +109,17 @@ class TextGenerator(Generator):
     """read the last tokens of a prompt that is longer than the context, instead of refusing it"""
     source: Callable[[int], Tokens] = empty_source
     """the source of so many rows: the condition x of p(y | x), or nothing"""
+    begin: int | None = None
+    """the token that begins every text: then the prompt may be empty"""
+    samples_are_lines: bool = False
+    excluded: frozenset[int] = frozenset()
+    """tokens that are never generated"""
+    chat: ChatML | None = None
+    """chat format: a prompt is a message to answer; None: it is continued"""
 
     def __post_init__(self) -> None:
         if not all(self.stop):
             raise ConfigError("an empty stop string would end every text before its first character; leave it out")
-
-    @property
-    def samples_are_lines(self) -> bool:
-        return self.has_ends
 
     def check_prompt(self, prompt: str) -> None:
         self.prompt_ids(prompt)
@@ -127,7 +129,7 @@ class TextGenerator(Generator):
         return Tokens.pad([ids]), self.tokenizer.tokens(ids)
 
     def display_prompt(self, prompt: str) -> str:
-        return prompt
+        return prompt if self.chat is None else ""
 
     def generate(self, prompt: str, length: int, n: int = 1) -> list[GeneratedText]:
         """`n` continuations of a prompt, each of at most `length` tokens."""
@@ -160,7 +162,7 @@ class TextGenerator(Generator):
             yield rest
 
     def prompt_ids(self, prompt: str, what: str = "the prompt") -> list[int]:
-        """A prompt as ids; a text begins after <EOS>."""
+        """A prompt as ids, after the token that begins a text."""
         encoded, unk = self.tokenizer.encode(prompt), self.tokenizer.unk
         unknown = [prompt[a:b] for (a, b), id in zip(encoded.offsets, encoded.ids, strict=True) if id == unk]
         if unknown:
@@ -170,7 +172,9 @@ class TextGenerator(Generator):
                 f"{what} has tokens that this model does not know: "
                 f"{', '.join(map(_quote, names[:MAX_LISTED]))}{more}; leave it out, or train on text that has it"
             )
-        ids = [self.tokenizer.eos, *encoded.ids] if self.has_ends else encoded.ids
+        ids = encoded.ids if self.begin is None else [self.begin, *encoded.ids]
+        if self.chat is not None:
+            ids = self.chat.prompt_ids(self.tokenizer, prompt)
         if not ids:
             raise DataError(
                 f"{what} is empty, and this model was trained on one running text without beginnings; "
@@ -178,7 +182,8 @@ class TextGenerator(Generator):
             )
         limit = self.context or MAX_PROMPT
         if not self.sliding_window:
-            unit = "tokens, <EOS> before it included," if self.has_ends else "tokens,"
+            first = "" if self.begin is None else self.tokenizer.vocabulary[self.begin]
+            unit = f"tokens, {first} before it included," if first else "tokens,"
             check_prompt_length(len(ids), limit, unit, what)
         return ids[-limit:]
 
@@ -264,9 +269,8 @@ class TextGenerator(Generator):
         config = replace(
             config, seed=config.seed + SEGMENT_SEED * segment, min_length=max(0, config.min_length - generated)
         )
-        banned = {words.pad, words.sos, words.unk, words.eos} - ({words.eos} if self.has_ends else set())
         prompts = torch.tensor([row.number for row in rows]), [row.history for row in rows]
-        never = (ban(*sorted(id for id in banned if id >= 0)),)
+        never = (ban(*sorted(self.excluded)),) if self.excluded else ()
         return config.strategy(words.eos, processors=never, prompts=prompts)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class TextPreparation:
 
     data: TextSource
     text: TokenizerConfig
-    artifacts = ("tokenizer.json",)
+    artifacts: ClassVar[tuple[str, ...]] = ("tokenizer.json",)
 
     def identity(self) -> dict[str, Any]:
         return {"data": plain(self.data), "text": plain(self.text)}

@@ -1,14 +1,16 @@
-"""Data sources of the generate task: text (data/texts.py), or a series of real numbers."""
+"""Data sources of the generate task: text, texts with conditions (both in data/), or a series of real numbers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+from regard.data.conditioned_texts import ConditionedFiles, NumberNames, SentenceKinds
+from regard.data.english_texts import EnglishTexts
 from regard.data.sources import FileSource
 from regard.data.splits import check_valid_share
 from regard.data.tables import NumericTable, read_numeric_table
-from regard.data.texts import Shakespeare, TextFiles
+from regard.data.texts import ImportedText, Shakespeare, TextFiles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,5 +40,7 @@ class NumberFiles(FileSource):
         return replace(whole, values=whole.values[:cut] if split == "train" else whole.values[cut:])
 
 
-GenerateData = TextFiles | Shakespeare | NumberFiles
+GenerateData = (
+    TextFiles | Shakespeare | EnglishTexts | NumberFiles | ConditionedFiles | SentenceKinds | NumberNames | ImportedText
+)
 """Choices of data.kind"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from regard.tasks.generate.conditioned import ConditionedLoader
 from regard.tasks.generate.loader import StreamLoader
 from regard.tasks.generate.modality import Modality
 
@@ -17,9 +18,26 @@ def collect_statistics(
     return {"vocabulary": {"kind": modality.unit, "size": modality.size_label}, **counts, "epoch": batches}
 
 
+def conditioned_statistics(
+    modality: Modality, loader: ConditionedLoader, counts: Mapping[str, Mapping[str, int]]
+) -> dict[str, Any]:
+    """Vocabulary, condition, counts of each split, and batches per epoch, as plain JSON."""
+    vocabulary = {"kind": modality.unit, "size": modality.size_label}
+    batches = {"batches": loader.batches_per_epoch(), "texts": len(loader.train)}
+    return {"vocabulary": vocabulary, "condition": loader.condition.plain(), **counts, "epoch": batches}
+
+
 def format_statistics(statistics: Mapping[str, Any]) -> list[str]:
     """The same as lines of text."""
     vocabulary, epoch = statistics["vocabulary"], statistics["epoch"]
+    if "condition" in statistics:
+        condition = statistics["condition"]
+        return [
+            f"vocabulary  {vocabulary['kind']} {vocabulary['size']}",
+            f"condition   {condition['kind']}: {', '.join(condition['names'])}",
+            *(format_counts(split, statistics[split]) for split in ("train", "valid")),
+            f"epoch       {epoch['batches']:,} batches of {epoch['texts']:,} texts in all",
+        ]
     return [
         f"vocabulary  {vocabulary['kind']} {vocabulary['size']}",
         *(format_counts(split, statistics[split]) for split in ("train", "valid")),

@@ -10,8 +10,9 @@ from torch import nn
 from regard.config import check_at_least
 from regard.errors import ConfigError
 from regard.metrics.spans import Scheme
+from regard.models.base import ModelConfigBase
 from regard.nn.char_encoder import CharCNN, CharEncoder, CharLSTM, WordCharEmbedding
-from regard.spaces import InputSpace, Words
+from regard.spaces import InputSpace, SpelledInput, Words
 from regard.tasks.label.vocab import WordVocab
 
 
@@ -90,6 +91,17 @@ class WordCharSpace(InputSpace):
         return WordCharEmbedding(self.words, self.config.build(self.chars), width)
 
 
+@dataclass(frozen=True)
+class SpelledWordCharSpace(SpelledInput):
+    """Input space of spelled words whose characters are also read by a character encoder."""
+
+    chars: int
+    config: CharCNNConfig | CharLSTMConfig
+
+    def embed(self, width: int) -> nn.Module:
+        return WordCharSpace(self.words, self.chars, self.config).embed(width)
+
+
 def check_char_width(chars: int, width: int) -> None:
     """Refuse a character vector that leaves no room for the word embedding."""
     if width <= chars:
@@ -99,10 +111,10 @@ def check_char_width(chars: int, width: int) -> None:
 
 
 def input_space(vocab: WordVocab, config: CharEncoderConfig) -> InputSpace:
-    """Input space of the model: words, with their characters if there is a character encoder."""
-    return (
-        Words(vocab.size) if isinstance(config, NoCharEncoder) else WordCharSpace(vocab.size, vocab.char_size, config)
-    )
+    """Input space of the model: words, with their characters if there is a character encoder or they are spelled."""
+    if isinstance(config, NoCharEncoder):
+        return SpelledInput(vocab.size) if vocab.spelled else Words(vocab.size)
+    return (SpelledWordCharSpace if vocab.spelled else WordCharSpace)(vocab.size, vocab.char_size, config)
 
 
 @dataclass(frozen=True)
@@ -140,3 +152,16 @@ class LabelConfig:
     def span_scheme(self) -> Scheme | None:
         """The scheme; None if tags are not spans."""
         return None if self.scheme == "none" else self.scheme
+
+
+def check_spellings(model: ModelConfigBase, task: LabelConfig) -> None:
+    """Refuse settings that do not fit a model that reads the characters of words itself."""
+    if not model.reads_spellings:
+        return
+    if task.tokens == "subwords":
+        raise ConfigError(f'model.kind = "{model.kind}" reads the characters of whole words; use task.tokens = "words"')
+    if not model.embeds_word_ids and not isinstance(task.char_encoder, NoCharEncoder):
+        raise ConfigError(
+            f'task.char_encoder.kind = "{task.char_encoder.kind}": model.kind = "{model.kind}" reads characters by '
+            'itself; use "none", or model.kind = "elmo-recurrent"'
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,12 +13,14 @@ import torch
 
 from regard.device import module_device
 from regard.metrics.spans import spans
+from regard.sequence import Memory, Tokens
 from regard.tasks.base import check_lines, length_batches
 from regard.tasks.label.restore import split_plain
 from regard.tasks.label.sources import TargetName, TokenUnit
 from regard.tasks.label.subwords import SubwordEncoder
 from regard.tasks.label.targets import TargetKind, TokenPrediction
 from regard.tasks.label.vocab import WordEncoder, WordTypes, WordVocab, split_words
+from regard.tasks.sentence_vectors import SentenceReader
 from regard.trace import tap, trace_context, tracing
 
 MARGIN = 32
@@ -145,6 +148,17 @@ class LabelPredictor:
             found[window.row] += predictions[window][window.first - window.start : window.last - window.start]
         return found
 
+    def collate(self, sentences: Sequence[Sequence[str]]) -> Tokens:
+        """Tokenized sentences as a batch."""
+        numbers: dict[str, int] = {}
+        rows = [np.array([numbers.setdefault(word, len(numbers)) for word in words], np.int64) for words in sentences]
+        return WordTypes.encode(numbers, self.word_encoder).collate(rows)
+
+    def first_window(self, words: Sequence[str]) -> Sequence[str]:
+        """The words that are read at once: all, or those of the first window."""
+        window = next(self._windows(0, words), None)
+        return words[: window.end] if window else words
+
     def _size(self, words: Sequence[str]) -> int:
         """Positions that words take in a batch."""
         return len(words) if self.subwords is None else self.subwords.positions(words)
@@ -192,3 +206,21 @@ class LabelPredictor:
             least = min((word.probability for word in words if word.probability is not None), default=None)
             found.append(TextSpan(span.kind, text[start:end], start, end, least))
         return tuple(found)
+
+
+class TaggerSentences(SentenceReader, ABC):
+    """Sentence vectors of a tagger: the states of its encoder over the words of a text."""
+
+    @abstractmethod
+    def predictor(self) -> LabelPredictor:
+        """The predictor of the tagger."""
+
+    def sentence_rows(self, texts: Sequence[str]) -> list[Any]:
+        """The words of each text, as many as are read at once."""
+        predictor = self.predictor()
+        return [predictor.first_window([token.text for token in predictor.tokenize(text)]) for text in texts]
+
+    def sentence_memory(self, rows: Sequence[Any]) -> Memory:
+        encoder = self.inference_module.encoder
+        found: Memory = encoder(self.predictor().collate(rows).to(module_device(encoder)))
+        return found

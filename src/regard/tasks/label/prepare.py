@@ -42,13 +42,16 @@ class LabelPreparation:
     data: TaggedSource
     task: LabelConfig = LabelConfig()
     text: TokenizerConfig = TokenizerConfig()
+    spelled: bool = False
+    """whether the model reads words by their spellings"""
 
     def identity(self) -> dict[str, Any]:
         """The settings that the prepared files depend on."""
         names = ("scheme", "strict", "min_count", "lowercase", "max_length")
         task = {name: getattr(self.task, name) for name in names}
         found = {"data": plain(self.data), "task": task, "chars": self.with_chars, "version": VERSION}
-        return found | ({"text": plain(self.text)} if self.task.tokens == "subwords" else {})
+        found |= {"text": plain(self.text)} if self.task.tokens == "subwords" else {}
+        return found | ({"spelled": True} if self.spelled else {})
 
     @property
     def with_chars(self) -> bool:
@@ -59,7 +62,7 @@ class LabelPreparation:
         """Write everything into `folder`; per split, how many sentences were read, repaired and dropped."""
         words, counter, tags = self._count(progress)
         target = self._target(counter, tags)
-        vocab = WordVocab.count(words, self.task.min_count, self.task.lowercase, self.with_chars)
+        vocab = WordVocab.count(words, self.task.min_count, self.task.lowercase, self.with_chars, self.spelled)
         types, subwords = dict[str, int](), self._subwords(progress)
         counts = {
             split: self._write(split, folder / split, (types, subwords), target, progress)

@@ -27,16 +27,17 @@ from regard.objective import Objective, PerToken
 from regard.progress import Progress
 from regard.sequence import Tokens
 from regard.tasks.base import EvalRequest, Evaluation, Model, Recipe, RecipeTemplate, ScoredExample, with_weights
+from regard.tasks.contextual import ContextualText, encoder_layers, require_text
 from regard.tasks.label import baseline, stats, subwords, targets, vocab
 from regard.tasks.label.baseline import TagBaseline, load_baseline
 from regard.tasks.label.chains import FoldingChains
-from regard.tasks.label.config import LabelConfig, NoCharEncoder, check_char_width, input_space
+from regard.tasks.label.config import LabelConfig, NoCharEncoder, check_char_width, check_spellings, input_space
 from regard.tasks.label.loader import LabelLoader
-from regard.tasks.label.predict import LabeledText, LabelPredictor
+from regard.tasks.label.predict import LabeledText, LabelPredictor, TaggerSentences
 from regard.tasks.label.prepare import REPAIRED, LabelPreparation
 from regard.tasks.label.restore import RestoreText
 from regard.tasks.label.sources import ConllFiles, EvalSource, TaggedSentence, TaggedTsv
-from regard.tasks.label.subwords import SubwordEncoder
+from regard.tasks.label.subwords import SubwordEncoder, check_tokens
 from regard.tasks.label.targets import CRFTask, TagTarget, TargetKind, load_target
 from regard.tasks.label.vocab import WordTypes, WordVocab
 from regard.text import Tokenizer, TokenizerConfig
@@ -74,7 +75,8 @@ class LabelRecipe(Recipe):
 
     def __post_init__(self) -> None:
         check_label_type(self.data, self.task, self.train)
-        check_tokens(self)
+        check_tokens(self.task, self.data, self.text)
+        check_spellings(self.model, self.task)
         limit, special = self.model.position_limit, 2 if self.subwords and self.text.kind == "wordpiece" else 0
         if limit is not None and limit < self.task.max_length + special:
             fits = f"set task.max_length to {limit - special}, for [CLS] and [SEP]" if special else "make them equal"
@@ -102,7 +104,7 @@ class LabelRecipe(Recipe):
         return isinstance(task, dict) and task.get("tokens") == "subwords"
 
     def preparation(self) -> LabelPreparation:
-        return LabelPreparation(self.data, self.task, self.text)
+        return LabelPreparation(self.data, self.task, self.text, self.model.reads_spellings)
 
     def load_artifacts(self, run: Path) -> LabelArtifacts:
         """The vocabulary, targets and baseline that preparation stored."""
@@ -219,30 +221,6 @@ def check_label_type(data: DataConfig, task: LabelConfig, train: TrainConfig) ->
         )
 
 
-def check_tokens(recipe: LabelRecipe) -> None:
-    """Refuse settings of words where subwords are read, and the other way round."""
-    task, data = recipe.task, recipe.data
-    if task.tokens == "words":
-        if recipe.text != TokenizerConfig():
-            raise ConfigError('[text] sets up a tokenizer, and task.tokens = "words" reads none; use "subwords"')
-        return
-    if data.unit == "character" or data.label_type == "text":
-        raise ConfigError('task.tokens = "subwords" cuts words into pieces, and the tokens here are characters')
-    if not isinstance(task.char_encoder, NoCharEncoder):
-        raise ConfigError(
-            f'task.char_encoder.kind = "{task.char_encoder.kind}": subwords have no character encoder; use "none", or '
-            'task.tokens = "words"'
-        )
-    if task.max_length < subwords.MAX_PIECES:
-        raise ConfigError(
-            f"task.max_length = {task.max_length}: a word may have {subwords.MAX_PIECES} pieces; use at least so many"
-        )
-    if recipe.text.dropout:
-        raise ConfigError(
-            f"text.dropout = {recipe.text.dropout}: words are tokenized once, in preparation; set it to 0"
-        )
-
-
 @dataclass(frozen=True)
 class LabelValidation:
     """Loss and metrics on the validation data, and sample predictions."""
@@ -293,7 +271,7 @@ class LabelArtifacts:
     """what cuts words into pieces, if the encoder reads these"""
 
 
-class LabelModel(Model):
+class LabelModel(TaggerSentences, Model):
     """Trained tagger: a text in, a label for each token out."""
 
     module: Tagger | CRFTagger
@@ -332,7 +310,7 @@ class LabelModel(Model):
 
     def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
         pieces = self.artifacts.subwords
-        return {"source": self.vocab.word if pieces is None else pieces.tokenizer.vocabulary.__getitem__}
+        return {"source": self.vocab.word if pieces is None else pieces.tokenizer.token}
 
     def saliency(self, text: str) -> Saliency:
         """Attribution of each predicted label to the words: of the tag's log-odds, or of the predicted number."""
@@ -355,10 +333,22 @@ class LabelModel(Model):
             at_L = torch.tensor([self.target.names.index(label) for label in labels], device=out_LC.device)
             return log_odds(out_LC).gather(1, at_L[:, None]).squeeze(1)
 
-        embed: Any = self.module.encoder.embed
+        found = token_saliency(scores, self.module.encoder.embeddings(), source)
         rows = [f"{word} {label}" for word, label in zip(words, labels, strict=True)]
         read = words if predictor.subwords is None else predictor.subwords.tokens(words)
-        return Saliency("each label", read, token_saliency(scores, embed, source), rows, ("label", "read"))
+        return Saliency("each label", read, found, rows, ("label", "read"))
+
+    def contextual_layers(self, text: str) -> ContextualText:
+        predictor = self.predictor()
+        tokens = predictor.tokenize(require_text(text))
+        spans = [(token.start, token.end) for token in tokens]
+        if predictor.subwords is None:
+            types = WordTypes.encode([token.text for token in tokens], predictor.word_encoder)
+            source = types.collate([np.arange(len(tokens))])
+        else:
+            source, counts = predictor.subwords.collate([token.text for token in tokens])
+            spans = [(0, 0) if at is None else spans[at] for at in counts]
+        return ContextualText(text, spans, encoder_layers(self, self.module.encoder, source))
 
     def evaluate(self, request: EvalRequest, progress: Progress) -> Evaluation:
         """Accuracy, span F1, word accuracy or absolute error, next to the baseline's."""

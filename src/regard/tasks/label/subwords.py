@@ -8,9 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
+from typing import Any
 
+from regard.errors import ConfigError
+from regard.sequence import Tokens
 from regard.spaces import Words
-from regard.text import Tokenizer
+from regard.tasks.label.config import LabelConfig, NoCharEncoder
+from regard.text import Tokenizer, TokenizerConfig
 from regard.text.token_rows import TokenStrings, tokenizer_strings
 
 FILE = "tokenizer.json"
@@ -25,7 +29,6 @@ CACHED = 1 << 16
 class SubwordEncoder:
     """Cuts words into pieces.
 
-    >>> from regard.text import TokenizerConfig
     >>> tokenizer = Tokenizer.train(["the lamb"] * 3 + ["lambs"], TokenizerConfig("wordpiece", vocab_size=60))
     >>> encoder = SubwordEncoder(tokenizer)
     >>> encoder.tokens(["the", "lambs"])
@@ -98,6 +101,14 @@ class SubwordEncoder:
         before, after = self.special_ids
         return self.tokenizer.tokens([*before, *(piece for word in words for piece in self.pieces(word)), *after])
 
+    def collate(self, words: Sequence[str]) -> tuple[Tokens, list[int | None]]:
+        """One sentence as an encoder reads it, and the number of the word at each position; None at special tokens."""
+        before, after = self.special_ids
+        rows = [self.pieces(word) for word in words]
+        numbers = [number for number, row in enumerate(rows) for _ in row]
+        source = Tokens.pad([[piece for row in rows for piece in row]], before, after)
+        return source, [*[None] * len(before), *numbers, *[None] * len(after)]
+
     def space(self) -> Words:
         """Input space of the encoder."""
         return Words(self.tokenizer.size)
@@ -105,3 +116,24 @@ class SubwordEncoder:
     def token_strings(self) -> TokenStrings:
         """The vocabulary in the form in which vocabularies are compared."""
         return tokenizer_strings(self.tokenizer)
+
+
+def check_tokens(task: LabelConfig, data: Any, text: TokenizerConfig) -> None:
+    """Refuse settings of words where subwords are read, and the other way round."""
+    if task.tokens == "words":
+        if text != TokenizerConfig():
+            raise ConfigError('[text] sets up a tokenizer, and task.tokens = "words" reads none; use "subwords"')
+        return
+    if data.unit == "character" or data.label_type == "text":
+        raise ConfigError('task.tokens = "subwords" cuts words into pieces, and the tokens here are characters')
+    if not isinstance(task.char_encoder, NoCharEncoder):
+        raise ConfigError(
+            f'task.char_encoder.kind = "{task.char_encoder.kind}": subwords have no character encoder; use "none", or '
+            'task.tokens = "words"'
+        )
+    if task.max_length < MAX_PIECES:
+        raise ConfigError(
+            f"task.max_length = {task.max_length}: a word may have {MAX_PIECES} pieces; use at least so many"
+        )
+    if text.dropout:
+        raise ConfigError(f"text.dropout = {text.dropout}: words are tokenized once, in preparation; set it to 0")

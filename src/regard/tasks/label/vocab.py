@@ -18,6 +18,7 @@ import torch
 from regard.errors import ModelError
 from regard.files import parse_json, write_text_atomically
 from regard.manifest import read_kept
+from regard.nn.spelling import CHARACTERS, spell_text
 from regard.sequence import PAD, UNK, Tokens
 from regard.text.token_rows import TokenStrings
 
@@ -42,18 +43,25 @@ class WordVocab:
     """characters of a word that are read: of a longer word the first and the last half of them"""
     lowercase: bool = False
     """whether word ids ignore case; character ids never do"""
+    spelled: bool = False
+    """whether character ids are those of spellings (nn/spelling.py), which every word has"""
 
     @classmethod
     def count(
-        cls, counts: Mapping[str, int], min_count: int = 1, lowercase: bool = False, with_chars: bool = True
+        cls,
+        counts: Mapping[str, int],
+        min_count: int = 1,
+        lowercase: bool = False,
+        with_chars: bool = True,
+        spelled: bool = False,
     ) -> WordVocab:
         """The words that occur `min_count` times or more, the most frequent first, ties in alphabetical order."""
         merged: Counter[str] = Counter()
         for word, count in counts.items():
             merged[word.lower() if lowercase else word] += count
         words = sorted((word for word, count in merged.items() if count >= min_count), key=lambda w: (-merged[w], w))
-        chars = sorted({char for word in counts for char in word}) if with_chars else []
-        return cls(tuple(words), tuple(chars), lowercase=lowercase)
+        chars = sorted({char for word in counts for char in word}) if with_chars and not spelled else []
+        return cls(tuple(words), tuple(chars), lowercase=lowercase, spelled=spelled)
 
     @property
     def size(self) -> int:
@@ -63,11 +71,13 @@ class WordVocab:
     @property
     def char_size(self) -> int:
         """Number of character ids."""
-        return FIRST + len(self.chars)
+        return CHARACTERS if self.spelled else FIRST + len(self.chars)
 
     def encode(self, word: str) -> list[int]:
         """The id of a word, then those of its characters."""
         first = self._words.get(word.lower() if self.lowercase else word, UNK)
+        if self.spelled:
+            return [first, *spell_text(word)]
         if not self.chars:
             return [first]
         half = self.max_chars // 2
@@ -92,7 +102,8 @@ class WordVocab:
     def token_strings(self) -> tuple[TokenStrings, TokenStrings]:
         """Words and characters in the form in which vocabularies are compared."""
         special = ("<PAD>", "<UNK>")
-        return TokenStrings([*special, *(f" {word}" for word in self.words)]), TokenStrings([*special, *self.chars])
+        chars = map(str, range(CHARACTERS)) if self.spelled else (*special, *self.chars)
+        return TokenStrings([*special, *(f" {word}" for word in self.words)]), TokenStrings(list(chars))
 
     def save(self, path: Path) -> None:
         """Write a JSON file."""
@@ -104,8 +115,9 @@ class WordVocab:
         try:
             found = parse_json(read_kept(path))
             words, chars = (tuple(map(str, found[name])) for name in ("words", "chars"))
-            return cls(words, chars, int(found["max_chars"]), bool(found["lowercase"]))
-        except (OSError, ValueError, KeyError, TypeError):
+            spelled = bool(found.get("spelled", False))  # files of earlier versions do not have it
+            return cls(words, chars, int(found["max_chars"]), bool(found["lowercase"]), spelled)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise ModelError(f"{path} cannot be read: expected the word vocabulary of a model") from None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -11,10 +10,11 @@ import torch
 
 from regard.data.lines import printable
 from regard.decode import Constraints, DecodeConfig, Hypothesis, UnsatisfiableConstraint, score, search
-from regard.errors import DataError, LineError, ModelError
+from regard.errors import DataError, LineError
 from regard.models.base import EncoderDecoder
 from regard.sequence import Tokens
 from regard.tasks.base import check_lines, length_batches, tap_output
+from regard.tasks.decoded_text import DecodedText, different_texts
 from regard.tasks.translate.prepare import Vocabularies
 from regard.trace import trace_context, tracing
 
@@ -23,18 +23,8 @@ MAX_TOKENS = 4096
 """tokens of one text: a longer one is not a sentence, and would take all memory"""
 
 
-@dataclass(frozen=True)
-class Translation:
-    """One hypothesis of a search as text."""
-
-    text: str
-    value: float
-    """the score that hypotheses are ranked by: the log-probability after the length penalty"""
-    score: float
-    """log-probability"""
-    tokens: tuple[str, ...]
-    complete: bool
-    """whether it ended with <EOS>, and not at the length limit"""
+class Translation(DecodedText):
+    """One hypothesis of a search as a translation."""
 
 
 EMPTY = Translation("", 0.0, 0.0, (), True)
@@ -83,12 +73,7 @@ class Translator:
 
         for rows in length_batches([len(row) + 1 if row else 0 for row in ids], self.batch_tokens):
             for row, hypotheses in zip(rows, with_line_errors(decode_rows, rows, first_line), strict=True):
-                if not hypotheses or not all(math.isfinite(h.score) for h in hypotheses):
-                    raise ModelError(f"line {first_line + row}: the model's outputs are not numbers; it is damaged")
-                different: dict[str, Translation] = {}
-                for translation in map(self._to_translation, hypotheses):  # the best comes first
-                    different.setdefault(translation.text, translation)  # a text may have several tokenizations
-                found[row] = list(different.values())
+                found[row] = different_texts(hypotheses, self._to_translation, f"line {first_line + row}")
         return found
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
@@ -155,12 +140,7 @@ class Translator:
             raise DataError(f"--require: {error.why}") from None
 
     def _to_translation(self, hypothesis: Hypothesis) -> Translation:
-        vocabulary = self.vocabularies.target
-        ids = [i for i in hypothesis.tokens if i not in (vocabulary.eos, vocabulary.sos, vocabulary.pad)]
-        tokens = tuple(vocabulary.tokens(ids))
-        return Translation(
-            printable(vocabulary.decode(ids)), hypothesis.value, hypothesis.score, tokens, hypothesis.complete
-        )
+        return Translation.from_hypothesis(hypothesis, self.vocabularies.target)
 
     def greedy(self) -> Translator:
         """The same with greedy search: fast enough for validation."""

@@ -34,6 +34,7 @@ from regard.tasks.base import (
     check_max_positions,
     with_weights,
 )
+from regard.tasks.contextual import ContextualText, encoder_layers, require_text
 from regard.tasks.translate import stats
 from regard.tasks.translate.config import TranslateConfig
 from regard.tasks.translate.filters import FilterConfig
@@ -265,12 +266,21 @@ class TranslationModel(Model):
         space = self.recipe.spaces(self.vocabularies)[1]
         return TeacherForcedPass(translator.pad_source([source]), Tokens.pad([target]), space, words)
 
+    def contextual_layers(self, text: str) -> ContextualText:
+        found = self.vocabularies.source.encode(require_text(text))
+        layers = encoder_layers(self, self.module.encoder, self.translator().pad_source([found.ids]))
+        return ContextualText(text, [*found.offsets, (0, 0)], layers)
+
     def untrained_module(self) -> EncoderDecoder:
         return self.recipe.build(self.vocabularies).eval()
 
+    def sentence_rows(self, texts: Sequence[str]) -> list[Any]:
+        """Ids of the source language, <EOS> at the end."""
+        return [[*ids, self.vocabularies.source.eos] for ids in self.vocabularies.source.encode_batch(list(texts))]
+
     def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
         sides = {"source": self.vocabularies.source, "target": self.vocabularies.target}
-        return {side: tokenizer.vocabulary.__getitem__ for side, tokenizer in sides.items()}
+        return {side: tokenizer.token for side, tokenizer in sides.items()}
 
     def evaluate(self, request: EvalRequest, progress: Progress) -> Evaluation:
         """BLEU, chrF and TER by sacrebleu, and the perplexity of the references."""

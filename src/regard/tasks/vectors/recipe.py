@@ -13,6 +13,7 @@ import torch
 
 from regard.data import Shards
 from regard.data.lines import read_lines
+from regard.device import module_device
 from regard.distributed import ProcessGroup
 from regard.errors import ConfigError, DataError
 from regard.metrics import Score, UnitSums
@@ -22,6 +23,7 @@ from regard.models.word2vec import Word2Vec, Word2VecConfig
 from regard.objective import Objective
 from regard.program import quote_path
 from regard.progress import Progress
+from regard.sequence import Memory, Tokens
 from regard.spaces import Words
 from regard.tasks.base import EvalRequest, Evaluation, Model, Recipe, RecipeTemplate, read_counts, with_weights
 from regard.tasks.generate.prepare import COLUMN, encode_split
@@ -218,6 +220,15 @@ class VectorsModel(Model):
     def map(self, words: Sequence[str] = ()) -> WordMap:
         """Words in two dimensions, by principal component analysis."""
         return self.table.pca_map(words)
+
+    def sentence_rows(self, texts: Sequence[str]) -> list[Any]:
+        """Ids of the words of each text."""
+        return [list(ids) for ids in self.tokenizer.encode_batch(list(texts))]
+
+    def sentence_memory(self, rows: Sequence[Any]) -> Memory:
+        """The vectors of the words: their mean is a sentence vector."""
+        tokens = Tokens.pad(rows).to(module_device(self.module))
+        return Memory(tokens.like(self.module.embed(tokens.data)))
 
     def predict_text(self, text: str) -> str:
         found = self.neighbors(text.strip()) if len(text.split()) == 1 else self.analogy(text)

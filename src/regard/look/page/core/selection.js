@@ -4,7 +4,7 @@ import { replaceAddress, traceAddress } from "./route.js";
 
 /**
  * @typedef {{tab: string, tensor: string|null, head: number|null, query: number|null, key: number|null,
- *   step: number, mode: string, view: string|null}} SelectionState
+ *   step: number, layer: number|null, position: number|null, mode: string, view: string|null}} SelectionState
  */
 
 export class Selection {
@@ -21,6 +21,8 @@ export class Selection {
       query: integer("query"),
       key: integer("key"),
       step: integer("step") ?? 0,
+      layer: integer("layer"),
+      position: integer("position"),
       mode: query.get("mode") ?? "softmax",
       view: query.get("view"),
     };
@@ -31,7 +33,7 @@ export class Selection {
   /** @param {Partial<SelectionState>} changes */
   set(changes) {
     Object.assign(this.current, changes);
-    const { tab, tensor, head, query, key, step, mode, view } = this.current;
+    const { tab, tensor, head, query, key, step, layer, position, mode, view } = this.current;
     replaceAddress(
       traceAddress(this.trace, {
         tab,
@@ -40,6 +42,8 @@ export class Selection {
         query,
         key,
         step: step || null,
+        layer,
+        position,
         mode: mode === "softmax" ? null : mode,
         view,
       }),

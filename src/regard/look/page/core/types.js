@@ -16,6 +16,9 @@
  *   min: number, max: number, scaled?: boolean, masked?: boolean}} Description
  * @typedef {{id: number, token: string, label: string, logit: number}} Candidate
  * @typedef {{chosen: Candidate, log_prob: number, entropy: number, best: Candidate[]}} Step
+ * @typedef {{read: Token, best: (Token & {probability: number})[],
+ *   actual: (Token & {rank: number, probability: number})|null}} Prediction
+ * Candidates at a position, the most probable first; rank 0: the actual token is not among them.
  * @typedef {{step: number, token: string, label: string, score: number, parent: number|null,
  *   state: "on"|"pruned"|"ended"|"open", chosen: boolean, best?: number, worst?: number}} BeamNode
  * @typedef {{id: string, name: string, step?: number, parameters?: number, bytes?: number}} ModelName
@@ -28,22 +31,32 @@
  * @typedef {{base: string, answer: string, log_prob: number|null, changes: Change[],
  *   differences: TensorDifference[], compared: number}} Fork
  * @typedef {Summary & {format: string, sequences: Record<string, Token[]>, tensors: Description[], steps: Step[],
+ *   predictions?: {kind: "next"|"mask", positions: Prediction[]}|null, lens_tokens?: Record<string, Token>,
+ *   window?: {number: number, count: number, before: number[], tokens: number, total: number}|null, windows?: string[],
  *   beam: BeamNode[], fork: Fork|null, supported_changes?: string[], omitted?: string[],
  *   gradients?: Gradients[], saliency?: Saliency}} Header
  * @typedef {{distances: number[], norms: number[], rate: number|null, relative: boolean}} Decay
  * @typedef {{name: string, side: string, rows: string[], columns: string[], norms: number[][], decay: Decay}} Gradients
  * @typedef {{title: string, method: string, rows: string[], columns: string[], scores: number[][],
  *   sides: [string, string]}} Saliency
+ * @typedef {{title: string, method: string, kind: "pixels", image: string, channels: string[],
+ *   scores: number[][][]}} PixelSaliency
  * @typedef {{state: "absent"|"training"|"ready"|"failed", seconds: number|null, message: string|null}} ExampleState
  * @typedef {{id: string, name: string, model: string|null, task: string|null, data: string|null, usable: boolean,
- *   words: boolean, step: number|null, best: Record<string, number>, changed: number|null,
+ *   words: boolean, image: boolean, step: number|null, best: Record<string, number>, changed: number|null,
  *   unreadable: string|null}} Model
+ * @typedef {{id: string, name: string, year: number, part: string, idea: string, paper: string, against: string,
+ *   new: string, after: string[], file: string, lines: number, lesson: string|null, command: string|null,
+ *   result: string|null, logged: string|null, models: {id: string, name: string}[]}} System
+ * @typedef {{year: number, until: number|null, name: string, text: string, lesson: string|null,
+ *   undisclosed: boolean}} LineEvent
+ * @typedef {{parts: string[], entries: System[], events: LineEvent[]}} SystemLine
  * @typedef {{word: string, label: string, cosine: number}} Neighbor
  * @typedef {{word: string, label: string, x: number, y: number}} MapPoint
  * @typedef {{model: {id: string, name: string, step: number}, side: string, sides: string[], size: number,
  *   width: number, words: MapPoint[], explained_variance: [number, number]}} EmbeddingMap
  * @typedef {{regard: string, models: number, example: ExampleState, sentence: string,
- *   limits: {characters: number, series: number, tokens: number, beam: number}}} Info
+ *   limits: {characters: number, series: number, image: number, tokens: number, beam: number}}} Info
  * @typedef {{rows: Record<string, any>[], samples: Record<string, any>[], version: string, next: number, more: boolean,
  *   reset: boolean, name: string, command: "save"|"stop"|null, idle_seconds: number|null,
  *   probe: {text: string, steps: number[]}|null}} Progress

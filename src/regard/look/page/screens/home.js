@@ -1,5 +1,5 @@
 // @ts-check
-/** Start page: recent traces, models, and a built-in example for a start without models. */
+/** Start page: recent traces, models, a built-in example for a start without models, and the line of systems. */
 import { get, post } from "../core/api.js";
 import { h, replace, word } from "../core/dom.js";
 import { formatAge, formatNumber } from "../core/format.js";
@@ -8,6 +8,7 @@ import { traceAddress, wordsAddress } from "../core/route.js";
 import { inputTitle, outputTitle } from "../widgets/csv-input.js";
 import { scrollBox } from "../widgets/table.js";
 import { isComparable } from "./lineup.js";
+import { systemLine } from "./system-line.js";
 
 /** @typedef {import("../core/types.js").Model} Model */
 /** @typedef {import("../core/types.js").Summary} Summary */
@@ -37,6 +38,7 @@ class Home {
     this.state = "";
     this.models = h("section", { class: "card" });
     this.traces = h("section", { class: "card" });
+    this.line = h("section", { class: "card" });
     this.node = h(
       "main",
       { class: "home", tabindex: "-1" },
@@ -44,11 +46,12 @@ class Home {
       h("p", { class: "lead" }, LEAD),
       this.traces,
       this.models,
+      this.line,
     );
   }
 
   async draw() {
-    const [listed, recent] = await Promise.all([get("models"), get("traces")]);
+    const [listed, recent, line] = await Promise.all([get("models"), get("traces"), get("line")]);
     const compare =
       listed.models.filter(isComparable).length > 1 ? h("a", { href: "#/compare" }, "Compare them") : null;
     replace(
@@ -63,6 +66,7 @@ class Home {
       h("h2", {}, "Recent traces"),
       recent.traces.length ? traceList(recent.traces) : h("p", { class: "muted" }, none),
     );
+    if (this.state !== listed.example.state) replace(this.line, ...systemLine(line, this.choose));
     if (this.state && this.state !== listed.example.state) this.refresh();
     this.state = listed.example.state;
     if (this.state === "training") this.timer = window.setTimeout(() => this.draw().catch(showError), 1000);

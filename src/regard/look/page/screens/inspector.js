@@ -6,15 +6,21 @@ import { formatAge } from "../core/format.js";
 import { Selection } from "../core/selection.js";
 import { attentionTab, attentionTensors } from "../tabs/attention.js";
 import { decodeTab, hasSteps } from "../tabs/decode.js";
+import { generationTab, hasCache } from "../tabs/generation.js";
 import { gradientsTab, gradientTensors } from "../tabs/gradients.js";
+import { hasLayerMix, layerMixTab } from "../tabs/layer-mix.js";
+import { hasLens, lensTab } from "../tabs/lens.js";
+import { imageTab, isImage } from "../tabs/image.js";
 import { numbersTab } from "../tabs/numbers.js";
-import { hasSaliency, hasSingleAnswer, saliencyTab } from "../tabs/saliency.js";
+import { hasPredictions, predictionsTab } from "../tabs/predictions.js";
+import { FILL, hasSaliency, hasSingleAnswer, saliencyTab } from "../tabs/saliency.js";
 import { statesTab, vectorTensors } from "../tabs/states.js";
 import { storyTab } from "../tabs/story.js";
 import { forkSummary, whatIfButtons } from "../tabs/what-if.js";
 import { FORECAST, inputTitle, outputTitle } from "../widgets/csv-input.js";
 import { Drawer } from "../widgets/drawer.js";
 import { exportDialog } from "./export.js";
+import { windowNote } from "./window-note.js";
 import { outline } from "./outline.js";
 
 /** @typedef {import("../trace/trace.js").Trace} Trace */
@@ -28,12 +34,17 @@ const LONG = 240;
 
 /** @type {Record<string, Tab>} */
 const TABS = {
+  image: { text: "Image", make: imageTab, fits: isImage },
   story: { text: "Story", make: storyTab, fits: () => true },
   attention: { text: "Attention", make: attentionTab, fits: ({ header }) => attentionTensors(header).length > 0 },
+  generation: { text: "Generation", make: generationTab, fits: hasCache },
+  predictions: { text: "Predictions", make: predictionsTab, fits: hasPredictions },
+  mix: { text: "Layer mix", make: layerMixTab, fits: hasLayerMix },
+  lens: { text: "Lens", make: lensTab, fits: hasLens },
   decode: { text: "Decode", make: decodeTab, fits: hasSteps },
   states: { text: "States", make: statesTab, fits: ({ header }) => vectorTensors(header).length > 0 },
   gradients: { text: "Gradients", make: gradientsTab, fits: (trace) => gradientTensors(trace).length > 0 },
-  saliency: { text: "Saliency", make: saliencyTab, fits: hasSaliency },
+  saliency: { text: "Saliency", make: saliencyTab, fits: (trace) => hasSaliency(trace) && !isImage(trace) },
   numbers: { text: "Numbers", make: numbersTab, fits: () => true },
 };
 
@@ -41,6 +52,7 @@ const TABS = {
 export async function inspector(trace, query) {
   const screen = new Inspector(trace, query);
   await screen.open();
+  requestAnimationFrame(() => screen.revealTab());
   return {
     node: screen.node,
     title: inputTitle(trace.header.kind, trace.header.text),
@@ -59,6 +71,7 @@ class Inspector {
     this.tabs = Object.entries(TABS).filter(([, tab]) => tab.fits(trace));
     if (!this.tabs.some(([name]) => name === this.selection.current.tab))
       this.selection.current.tab = this.tabs[1]?.[0] ?? "numbers";
+    if (isImage(trace) && !query.get("tab")) this.selection.current.tab = "image";
     this.drawer = new Drawer(trace);
     /** @type {(() => void)[]} */
     this.cleanups = [];
@@ -125,6 +138,7 @@ class Inspector {
       header.omitted?.length
         ? h("p", { class: "muted" }, `${header.omitted.length} tensors were too large for this file and were left out.`)
         : null,
+      windowNote(this.context),
       forkSummary(this.context),
       whatIfButtons(this.context),
     );
@@ -134,7 +148,13 @@ class Inspector {
     const now = this.selection.current.tab;
     replace(this.bar, ...this.tabs.map(([name, tab]) => this.tab(name, tab, name === now)));
     this.stage.setAttribute("aria-labelledby", `tab-${now}`);
-    document.getElementById(`tab-${now}`)?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    this.revealTab();
+  }
+
+  /** Scrolls the chosen tab into view; at first the tabs are not in the document yet. */
+  revealTab() {
+    const tab = document.getElementById(`tab-${this.selection.current.tab}`);
+    tab?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   /** @param {string} name @param {Tab} tab @param {boolean} chosen */
@@ -223,7 +243,7 @@ class Inspector {
 /** Model, step, beam and time, as far as the trace has them. @param {Header} header */
 function traceInfo(header) {
   const beam =
-    header.decode && !hasSingleAnswer(header)
+    header.decode && !hasSingleAnswer(header) && header.kind !== FILL
       ? header.decode.beam
         ? `beam ${header.decode.beam}`
         : "default beam"

@@ -6,19 +6,26 @@ import { clearNotices, showError } from "../core/notice.js";
 import { parseRoute, traceAddress, VECTORS, wordsAddress } from "../core/route.js";
 import { toggleTheme } from "../core/theme.js";
 import { CsvInput, FORECAST } from "../widgets/csv-input.js";
+import { ImageInput } from "../widgets/image-input.js";
 import { helpDialog } from "../widgets/keys.js";
 
 /** @typedef {import("../core/types.js").Model} Model */
 /** @typedef {import("../core/types.js").Info} Info */
+
+/** Tasks that answer in one pass, without a search. */
+const SINGLE_PASS = ["classify", "label", "fill", FORECAST, VECTORS];
+/** A text with masks, for models that fill them. */
+const MASKED = "Let's make [MASK] chicken! [SEP] It [MASK] great with orange sauce";
 
 export class TopBar {
   /** @param {Info} info @param {() => void} onThemeChange */
   constructor(info, onThemeChange) {
     this.info = info;
     this.models = h("select", { "aria-label": "Model", name: "model", onchange: () => this.adaptToModel() });
-    /** @type {Map<string, string|null>} */
-    this.tasks = new Map();
+    /** @type {Map<string, Model>} */
+    this.known = new Map();
     this.series = new CsvInput(info.limits.series);
+    this.image = new ImageInput(info.limits.image);
     this.input = h("input", {
       type: "text",
       "aria-label": "Sentence",
@@ -49,6 +56,7 @@ export class TopBar {
       this.models,
       this.input,
       this.series.node,
+      this.image.node,
       this.beam,
       this.button,
     );
@@ -73,27 +81,43 @@ export class TopBar {
         : [h("option", { value: "" }, "no model yet")]),
     );
     if (usable.some((model) => model.id === before)) this.models.value = before;
-    this.tasks = new Map(usable.map((model) => [model.id, model.task]));
+    this.known = new Map(usable.map((model) => [model.id, model]));
     this.adaptToModel();
     this.button.disabled = !usable.length;
   }
 
   /** Whether the chosen model reads a time series. */
   get isForecast() {
-    return this.tasks.get(this.models.value) === FORECAST;
+    return this.known.get(this.models.value)?.task === FORECAST;
   }
 
   /** Whether the chosen model has word vectors and reads no sentences. */
   get isVectors() {
-    return this.tasks.get(this.models.value) === VECTORS;
+    return this.known.get(this.models.value)?.task === VECTORS;
+  }
+
+  /** Whether the chosen model reads an image. */
+  get isImage() {
+    return this.known.get(this.models.value)?.image === true;
+  }
+
+  /** Task of the chosen model. */
+  get task() {
+    return this.known.get(this.models.value)?.task ?? "";
+  }
+
+  /** Text for the chosen model if none is typed. */
+  get example() {
+    return this.task === "fill" ? MASKED : this.info.sentence;
   }
 
   /** Shows the kind of input that the chosen model reads. */
   adaptToModel() {
-    this.input.hidden = this.isForecast;
-    this.beam.hidden = this.isForecast || this.isVectors;
+    this.input.hidden = this.isForecast || this.isImage;
+    this.beam.hidden = SINGLE_PASS.includes(this.task) || this.isImage;
+    this.image.node.hidden = !this.isImage;
     this.series.node.hidden = !this.isForecast;
-    this.input.placeholder = this.isVectors ? "a word, or king - man + woman" : this.info.sentence;
+    this.input.placeholder = this.isVectors ? "a word, or king - man + woman" : this.example;
     this.input.setAttribute("aria-label", this.isVectors ? "Word or sum" : "Sentence");
   }
 
@@ -107,14 +131,23 @@ export class TopBar {
   choose(model) {
     this.pick(model);
     if (this.isVectors) location.hash = wordsAddress(this.models.value);
-    else (this.isForecast ? this.series.file : this.input).focus();
+    else (this.isForecast ? this.series.file : this.isImage ? this.image.file : this.input).focus();
   }
 
   /** Fills in the input of a trace, to be changed and run again. @param {import("../core/types.js").Header} header */
   show(header) {
     if (header.kind === FORECAST) this.series.show(header.text);
+    else if (header.tensors.some((tensor) => tensor.name === "pixels")) this.image.show(header.text);
     else this.input.value = header.text;
     this.pick(header.model.id);
+  }
+
+  /** What is sent to the server beside the model. */
+  request() {
+    if (this.isImage) return this.image.request;
+    const text = this.isForecast ? this.series.text : this.input.value.trim() || this.example;
+    const beam = this.beam.value && !this.beam.hidden ? { beam: Number(this.beam.value) } : {};
+    return { text, decode: beam };
   }
 
   async run() {
@@ -122,13 +155,11 @@ export class TopBar {
       location.hash = wordsAddress(this.models.value, wordsQuery(this.input.value.trim()));
       return;
     }
-    const text = this.isForecast ? this.series.text : this.input.value.trim() || this.info.sentence;
     this.button.disabled = true;
     this.button.textContent = "Running";
     clearNotices();
     try {
-      const beam = this.beam.value && !this.isForecast ? { beam: Number(this.beam.value) } : {};
-      const header = await post("traces", { model: this.models.value, text, decode: beam });
+      const header = await post("traces", { model: this.models.value, ...this.request() });
       location.hash = traceAddress(header.id, { tab: parseRoute().query.get("tab") });
     } catch (error) {
       showError(error);

@@ -1,12 +1,14 @@
 // @ts-check
 /** Decode tab: the candidates of each step, and the effect of temperature and filters on them. */
 import { colorize } from "../core/color.js";
-import { h, replace, symbolButton, word } from "../core/dom.js";
+import { h, replace, word } from "../core/dom.js";
 import { formatNumber } from "../core/format.js";
 import { showError } from "../core/notice.js";
+import { promptLength } from "../trace/predictions.js";
 import { applyTemperature, filterProbabilities, softmax } from "../trace/probability.js";
 import { beamTree } from "../widgets/search-tree.js";
 import { table } from "../widgets/table.js";
+import { Transport } from "../widgets/transport.js";
 import { crossTensor } from "./attention.js";
 import { fork } from "./what-if.js";
 
@@ -14,7 +16,7 @@ import { fork } from "./what-if.js";
 /** @typedef {import("../core/types.js").Candidate} Candidate */
 /** @typedef {import("../trace/probability.js").SamplingRules} SamplingRules */
 
-const [SHOWN, TICK] = [20, 900];
+const SHOWN = 20;
 
 /** Whether the trace has decoding steps. @param {import("../trace/trace.js").Trace} trace */
 export function hasSteps(trace) {
@@ -39,12 +41,9 @@ class DecodeView {
     this.crossTensor = crossTensor(header);
     /** @type {import("../trace/tensor.js").Tensor|null} */
     this.weights = null;
-    this.playing = 0;
-    this.last = this.steps.length - 1;
-    // a prompt is read before the first word is generated
-    this.offset = (header.sequences.read?.length ?? this.steps.length) - this.steps.length;
-    this.bar = h("div", { class: "row transport", role: "group", "aria-label": "Steps" });
-    this.sentence = h("section", { class: "card" });
+    this.transport = new Transport(context, this.steps.length);
+    this.offset = promptLength(context.trace);
+    this.sentence = h("div", {});
     this.table = h("div", { class: "table" });
     const choices = h(
       "section",
@@ -54,66 +53,24 @@ class DecodeView {
       this.table,
     );
     const tree = header.beam.some((node) => !node.chosen) ? beamTree(header.beam) : null;
-    this.node = h("div", { class: "stack" }, this.sentence, choices, tree);
+    const card = h("section", { class: "card" }, this.transport.node, this.sentence);
+    this.node = h("div", { class: "stack" }, card, choices, tree);
   }
 
   async start() {
     const { context } = this;
     if (this.crossTensor) this.weights = (await context.trace.tensor(this.crossTensor.name)).mean("head");
-    this.drawBar();
     this.drawSentence();
     await this.drawTable();
     const redraw = () => {
-      this.drawBar();
       this.drawSentence();
       this.drawTable().catch(showError);
     };
     context.onleave(context.selection.listen(["step"], redraw));
-    context.onleave(() => this.stop());
-    context.step = (by) => this.go(this.step + by);
-    context.play = () => this.play();
   }
 
   get step() {
-    return Math.max(0, Math.min(this.last, this.context.selection.current.step));
-  }
-
-  /** @param {number} step */
-  go(step) {
-    this.context.selection.set({ step: Math.max(0, Math.min(this.last, step)) });
-  }
-
-  stop() {
-    clearInterval(this.playing);
-    this.playing = 0;
-  }
-
-  play() {
-    if (this.playing) this.stop();
-    else {
-      if (this.step === this.last) this.go(0);
-      this.playing = window.setInterval(() => {
-        if (this.step < this.last) return this.go(this.step + 1);
-        this.stop();
-        this.drawBar();
-      }, TICK);
-    }
-    this.drawBar();
-  }
-
-  drawBar() {
-    const { step, last } = this;
-    const play = symbolButton(this.playing ? "⏸" : "▶", this.playing ? "Pause" : "Play", () => this.play());
-    play.dataset.focus = "play";
-    replace(
-      this.bar,
-      symbolButton("⏮", "First step", () => this.go(0), step === 0),
-      symbolButton("◀", "Previous step", () => this.go(step - 1), step === 0),
-      play,
-      symbolButton("▶︎|", "Next step", () => this.go(step + 1), step === last),
-      symbolButton("⏭", "Last step", () => this.go(last), step === last),
-      h("span", { class: "muted" }, `step ${step + 1} of ${this.steps.length}`),
-    );
+    return this.transport.step;
   }
 
   drawSentence() {
@@ -126,7 +83,7 @@ class DecodeView {
           type: "button",
           class: `token target${i === step ? " picked" : ""}${i > step ? " later" : ""}`,
           "aria-pressed": String(i === step),
-          onclick: () => this.go(i),
+          onclick: () => this.transport.go(i),
         },
         word(chosen.label),
       ),
@@ -134,7 +91,6 @@ class DecodeView {
     const where = `Color: attention of ${this.crossTensor?.name} at this step, mean of its heads.`;
     replace(
       this.sentence,
-      this.bar,
       sourceTokens.length ? h("p", { class: "tokens" }, ...sourceTokens) : null,
       h("p", { class: "tokens" }, ...target),
       this.crossTensor ? h("p", { class: "muted" }, where) : null,

@@ -5,7 +5,7 @@ import { formatNumber } from "../core/format.js";
 import { showError } from "../core/notice.js";
 import { chart } from "../widgets/chart.js";
 import { matrix } from "../widgets/matrix.js";
-import { hasSingleAnswer } from "./saliency.js";
+import { FILL, hasSingleAnswer } from "./saliency.js";
 
 /** @typedef {import("../core/types.js").Context} Context */
 /** @typedef {import("../core/types.js").Gradients} Gradients */
@@ -17,7 +17,7 @@ import { hasSingleAnswer } from "./saliency.js";
 export function gradientTensors(trace) {
   const { header } = trace;
   if (!trace.live) return (header.gradients ?? []).map((gradients) => gradients.name);
-  if (header.fork || hasSingleAnswer(header)) return [];
+  if (header.fork || hasSingleAnswer(header) || header.kind === FILL) return [];
   return header.tensors.filter((tensor) => tensor.axes.join() === "position,width").map((tensor) => tensor.name);
 }
 

@@ -2,11 +2,11 @@
 /** Next-word predictions: the three best candidates after each word, with their probabilities. */
 import { h, word } from "../core/dom.js";
 import { formatNumber } from "../core/format.js";
+import { promptLength, stepProbability } from "../trace/predictions.js";
 import { table } from "../widgets/table.js";
 
 /** @typedef {import("../core/types.js").Context} Context */
 /** @typedef {import("../core/types.js").Description} Description */
-/** @typedef {import("../core/types.js").Step} Step */
 
 const BEST = 3;
 
@@ -16,8 +16,7 @@ export function nextWords({ trace, selection }, states) {
   const sides = Object.values(states.sides);
   const read = sequences.read ?? [];
   if (!steps.length || !(sides.includes("read") || sides.includes("target"))) return null;
-  // a prompt is read before the first word is generated
-  const prompt = Math.max(0, read.length - steps.length);
+  const prompt = promptLength(trace);
   const rows = steps.map((step, i) => {
     const go = () => selection.set({ tab: "decode", step: i });
     const after = read[prompt + i]?.label ?? String(i + 1);
@@ -29,7 +28,7 @@ export function nextWords({ trace, selection }, states) {
         .slice(0, BEST)
         .flatMap((candidate) => [
           h("td", {}, word(candidate.label, candidate.id === step.chosen.id ? "word target" : "word")),
-          h("td", {}, formatNumber(probability(step, candidate.logit))),
+          h("td", {}, formatNumber(stepProbability(step, candidate.logit))),
         ]),
     );
   });
@@ -41,9 +40,4 @@ export function nextWords({ trace, selection }, states) {
     h("p", { class: "muted" }, "The best candidates after each word; choose a word to open its step."),
     table("Next-word predictions", ["after", ...names], rows),
   );
-}
-
-/** Probability of a candidate: p(chosen) exp(logit - logit of chosen). @param {Step} step @param {number} logit */
-function probability(step, logit) {
-  return Math.exp(step.log_prob + logit - step.chosen.logit);
 }

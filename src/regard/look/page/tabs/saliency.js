@@ -22,6 +22,9 @@ export function hasSingleAnswer(header) {
   return KINDS.includes(header.kind ?? "");
 }
 
+/** The task whose models predict masked words: in one pass, and not one token after another. */
+export const FILL = "fill";
+
 /** Whether a trace has saliency scores. @param {import("../trace/trace.js").Trace} trace */
 export function hasSaliency(trace) {
   const { header, live } = trace;

@@ -1,0 +1,97 @@
+"""Clips: image sequences from an animated file (GIF, WebP, PNG) or a folder of frames, and rendered moving shapes.
+
+A clip is named by a reference: the path of an animated file; a folder with one image file per frame, in the order of
+their names; or clips#SPLIT/NUMBER, a clip of data/moving_shapes.py. Longer and shorter clips are resampled evenly.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from regard.data.images import (
+    FORMATS,
+    MAX_BYTES,
+    MAX_PIXELS,
+    ImageShape,
+    LoadedImage,
+    fit_image,
+    image_files,
+    load_image,
+)
+from regard.data.moving_shapes import make_clip
+from regard.errors import DataError, InputError
+from regard.files import open_regular
+
+CLIP = re.compile(r"clips#(?P<split>train|valid|test)/(?P<number>\d+)")
+MAX_FRAMES = 10_000
+"""frames of the longest animated file that is read"""
+
+
+def load_clip(reference: str, shape: ImageShape) -> LoadedImage:
+    """Read `shape.frames` frames of a clip, evenly spaced, as pixels (frames, channels, height, width)."""
+    from PIL import Image
+
+    path = Path(reference)
+    if clip := CLIP.fullmatch(reference):
+        frames = make_clip(int(clip["number"]), clip["split"]).render()
+        chosen = [frames[i] for i in frame_numbers(len(frames), shape.frames)]
+        return LoadedImage(np.stack([fit_image(Image.fromarray(frame), shape) for frame in chosen]))
+    if path.is_dir():
+        files = list(image_files(path))
+        _check_length(len(files), reference)
+        chosen_files = [files[i] for i in frame_numbers(len(files), shape.frames)]
+        return LoadedImage(np.stack([load_image(str(file), shape).pixels for file in chosen_files]))
+    return LoadedImage(np.stack(read_frames(path, shape)))
+
+
+def frame_numbers(found: int, wanted: int) -> list[int]:
+    """Which of the frames that were found are read: evenly spaced, the first and the last among them.
+
+    >>> frame_numbers(9, 3), frame_numbers(2, 4), frame_numbers(5, 5)
+    ([0, 4, 8], [0, 0, 1, 1], [0, 1, 2, 3, 4])
+    """
+    return np.linspace(0, found - 1, wanted).round().astype(int).tolist()
+
+
+def read_frames(path: Path, shape: ImageShape) -> list[np.ndarray]:
+    """Frames of an animated file; the sizes in its header are checked before anything is decoded."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with open_regular(path) as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow warns of metadata that is not used here
+            if file.seek(0, 2) > MAX_BYTES:
+                raise DataError(f"{path}: the file has more than {MAX_BYTES >> 20} MiB; cut it")
+            file.seek(0)
+            image = Image.open(file, formats=FORMATS)
+            width, height = image.size
+            found = int(getattr(image, "n_frames", 1))
+            if width * height > MAX_PIXELS or found > MAX_FRAMES:
+                limit = f"at most {MAX_PIXELS:,} pixels and {MAX_FRAMES:,} frames are read; cut it or scale it down"
+                raise DataError(f"{path}: {found:,} frames of {width:,} x {height:,} pixels; {limit}")
+            _check_length(found, str(path))
+            frames = []
+            for number in frame_numbers(found, shape.frames):
+                image.seek(number)
+                frames.append(fit_image(image.convert("RGB"), shape))
+            return frames
+    except UnidentifiedImageError:
+        raise DataError(f"{path}: this is no image; expected an animated GIF, WebP or PNG, or a folder") from None
+    except Image.DecompressionBombError:
+        raise DataError(f"{path}: too many pixels; at most {MAX_PIXELS:,} are read, scale it down") from None
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such clip") from None
+    except (OSError, ValueError, SyntaxError, EOFError, MemoryError) as error:
+        raise DataError(f"{path}: the clip cannot be read ({error}); it may be truncated or damaged") from None
+
+
+def _check_length(frames: int, name: str) -> None:
+    if frames < 2:
+        raise DataError(
+            f"{name}: {frames} frame{'' if frames == 1 else 's'}; a clip needs at least two: an animated GIF, WebP or "
+            "PNG, or a folder with an image file per frame"
+        )

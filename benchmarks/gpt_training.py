@@ -4,9 +4,10 @@
 
 Both train nanoGPT's CPU size (4 layers, 4 heads, width 128, context 64, 12 windows of Tiny Shakespeare's characters,
 AdamW, clipping at 1, float32, one thread) in turn within every round. Ours is the trainer of `regard train` with the
-recipe recipes/generate/tiny-shakespeare-gpt.toml: loader, objective, schedule, divergence rule. The loop beside it has
-a module of its own (fused attention, tied embedding, learned positions, no biases), random windows, and nothing else. A
-ratio is the median over the rounds, with its spread; without REGARD_DATA the text is made of random words.
+recipe recipes/generate/tiny-shakespeare-gpt.toml: loader, objective, schedule, divergence rule; without biases and with
+an exact GELU, as the loop beside it. That has a module of its own (fused attention, tied embedding, learned positions),
+random windows, and nothing else. A ratio is the median over the rounds, with its spread; without REGARD_DATA the text
+is made of random words.
 """
 
 from __future__ import annotations
@@ -111,7 +112,8 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        recipe = Recipe.read(RECIPE, [f"data.train={text_file(home)}", "task.samples=0"])
+        settings = [f"data.train={text_file(home)}", "task.samples=0", "model.bias=false", "model.activation=gelu"]
+        recipe = Recipe.read(RECIPE, settings)
         Run(home / "run").prepare(recipe)
         objective, loader, validate = recipe.training_parts(home / "run", ProcessGroup())
         loop = PlainLoop(np.asarray(loader.train), objective.task.space.size)

@@ -51,7 +51,7 @@ def gpt_shell(config: GPTConfig, vocabulary: int) -> PreTrainedModel:
     common = {"vocab_size": vocabulary, "n_positions": config.max_positions} | sizes | QUIET | IDS
     if config.norm == "post":
         return OpenAIGPTLMHeadModel(OpenAIGPTConfig(**common))
-    return GPT2LMHeadModel(GPT2Config(n_inner=config.ffn_size, **common))
+    return GPT2LMHeadModel(GPT2Config(**GPT2Family().write_config(config, vocabulary) | common))
 
 
 def llama_shell(config: LlamaConfig, vocabulary: int) -> PreTrainedModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import regard
 from foreign_models import LANGUAGE_MODELS, TEXT, bert
 from helpers import TINY_TRANSLATOR
 from regard.cli import invoke
-from regard.exchange.export import export_run
+from regard.errors import ModelError
+from regard.exchange.export import check_gpt, export_run
 from regard.exchange.huggingface import import_folder
+from regard.models.gpt import GPTConfig
 from regard.sequence import Tokens
 from regard.tasks import Recipe
 from regard.tasks.generate.loader import empty_source
@@ -83,6 +86,18 @@ def test_an_encoder_with_its_head_comes_back_to_the_bit(tmp_path: Path) -> None:
     assert exported.mask_token == "[MASK]"
     import_folder(tmp_path / "exported", tmp_path / "second")
     check_same_weights(regard.load(tmp_path / "first"), regard.load(tmp_path / "second"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"bias": False}, "model.bias = false; the layers of pre-norm GPTs there have biases"),
+        ({"norm": "post", "activation": "gelu"}, 'model.activation = "gelu"; OpenAI GPT there has "gelu-tanh"'),
+    ],
+)
+def test_a_layout_that_transformers_does_not_have_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ModelError, match=re.escape(message)):
+        check_gpt(GPTConfig(layers=1, width=8, heads=2, **changes), Path("run"))
 
 
 def test_a_model_that_transformers_does_not_have_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

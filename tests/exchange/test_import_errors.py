@@ -97,7 +97,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], type[RegardError], str]] = {
     "another activation": (
         change_config(activation_function="relu"),
         ModelError,
-        "activation_function = 'relu', and the model here computes as with 'gelu_new' or 'gelu_pytorch_tanh' only",
+        "activation_function = 'relu', and the model here computes as with 'gelu_new' or 'gelu_pytorch_tanh' or 'gelu'",
     ),
     "layers that are no number": (
         change_config(n_layer="many"),

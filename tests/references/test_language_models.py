@@ -25,7 +25,7 @@ _LLAMA = LlamaConfig(layers=3, width=24, ffn_width=40, heads=4, max_positions=48
 CONFIGS = {
     "openai-gpt": replace(_GPT, norm="post"),
     "gpt-2": _GPT,
-    "gpt-2-narrow": replace(_GPT, ffn_width=32),
+    "gpt-2-narrow": replace(_GPT, ffn_width=32, activation="gelu"),
     "llama": _LLAMA,
     "llama-grouped": replace(_LLAMA, kv_heads=2, tie=True, rope_theta=500_000.0, norm_eps=1e-6),
     "llama-multi-query": replace(_LLAMA, kv_heads=1, head_width=10),
@@ -62,6 +62,18 @@ def test_logits_of_padded_batches_are_equal_recorded_or_not(pair):
         watched = model.readout(model(empty(9), tokens))
     torch.testing.assert_close(watched[tokens.mask], expected[tokens.mask], **CLOSE)
     assert expected.std() > 0.3  # not all alike
+
+
+@torch.no_grad()
+def test_a_gpt_without_biases_is_one_whose_biases_are_zero():
+    without, biased = (replace(_GPT, bias=bias).build(Words(V), Words(V)) for bias in (False, True))
+    randomize(without)
+    for name, weight in biased.named_parameters():
+        weight.copy_(dict(without.named_parameters()).get(name, torch.zeros_like(weight)))
+    names = {name for name, _ in biased.named_parameters()} - {name for name, _ in without.named_parameters()}
+    assert len(names) == 3 * 6 + 1 and all(name.endswith(".bias") for name in names)
+    tokens = Tokens.pad(texts(9))
+    torch.testing.assert_close(without(empty(9), tokens), biased(empty(9), tokens), **CLOSE)
 
 
 def test_gradients_are_equal(pair):

@@ -100,13 +100,22 @@ def describe_decoder(model: GenerationModel, shape: GPTConfig | LlamaConfig, pat
     if isinstance(shape, LlamaConfig):
         llama = LlamaFamily()
         return Export(llama.write_config(shape, words.size), llama.rows(shape), words, template, names)
+    check_gpt(shape, path)
+    gpt = OpenAIGPTFamily() if shape.norm == "post" else GPT2Family()
+    config = gpt.write_config(shape, words.size) | {"architectures": [gpt.architecture]}
+    return Export(config, gpt.rows(shape), words, template, names)
+
+
+def check_gpt(shape: GPTConfig, path: Path) -> None:
+    """Refuse a layout that neither OpenAI GPT nor GPT-2 has."""
     if shape.head_size * shape.heads != shape.width:
         raise ModelError(f"{path}: model.head_width = {shape.head_width}; heads of GPT-2 there share the model width")
     if shape.norm == "post" and shape.ffn_size != 4 * shape.width:
         raise ModelError(f"{path}: model.ffn_width = {shape.ffn_width}; that of OpenAI GPT there is {4 * shape.width}")
-    gpt = OpenAIGPTFamily() if shape.norm == "post" else GPT2Family()
-    config = gpt.write_config(shape, words.size) | {"architectures": [gpt.architecture]}
-    return Export(config, gpt.rows(shape), words, template, names)
+    if not shape.bias:
+        raise ModelError(f"{path}: model.bias = false; the layers of {shape.norm}-norm GPTs there have biases")
+    if shape.norm == "post" and shape.activation != "gelu-tanh":
+        raise ModelError(f'{path}: model.activation = "{shape.activation}"; OpenAI GPT there has "gelu-tanh"')
 
 
 def describe_encoder(model: FillModel, shape: BertConfig) -> Export:

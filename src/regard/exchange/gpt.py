@@ -6,12 +6,17 @@ Their linear layers are stored transposed (a layer called Conv1D there).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 from regard.exchange.family import DecoderFamily
 from regard.exchange.settings import ForeignSettings
 from regard.exchange.weight_table import WeightRow, expand, linear, same
 from regard.models.gpt import GPTConfig
+
+ACTIVATIONS: dict[str, Literal["gelu-tanh", "gelu"]] = {
+    "gelu_new": "gelu-tanh", "gelu_pytorch_tanh": "gelu-tanh", "gelu": "gelu"
+}  # fmt: skip
+"""activation functions of GPT-2 by their names there"""
 
 
 class GPT2Family(DecoderFamily):
@@ -25,7 +30,7 @@ class GPT2Family(DecoderFamily):
 
     def read_config(self, found: ForeignSettings) -> GPTConfig:
         """The model of a config.json."""
-        found.require("activation_function", "gelu_new", "gelu_pytorch_tanh")
+        found.require("activation_function", *ACTIVATIONS)
         found.require("layer_norm_epsilon", 1e-5)
         found.require("scale_attn_weights", True)
         found.require("scale_attn_by_inverse_layer_idx", False)
@@ -35,13 +40,15 @@ class GPT2Family(DecoderFamily):
         return GPTConfig(
             layers=found.whole("n_layer", 12), width=width, heads=found.whole("n_head", 12), norm="pre",
             ffn_width=None if inner in (None, 4 * width) else found.whole("n_inner"),
+            activation=ACTIVATIONS[str(found.get("activation_function", "gelu_new"))],
             dropout=found.number("resid_pdrop", 0.1), max_positions=found.whole("n_positions", 1024),
         )  # fmt: skip
 
     def write_config(self, model: GPTConfig, vocabulary: int) -> dict[str, Any]:
         """The config.json of a model."""
         return {
-            "model_type": "gpt2", "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
+            "model_type": "gpt2", "activation_function": "gelu_new" if model.activation == "gelu-tanh" else "gelu",
+            "layer_norm_epsilon": 1e-5,
             "n_layer": model.layers, "n_embd": model.width, "n_head": model.heads, "n_inner": model.ffn_width,
             "n_positions": model.max_positions, "vocab_size": vocabulary, "tie_word_embeddings": True,
             **{f"{name}_pdrop": model.dropout for name in ("resid", "embd")}, "attn_pdrop": 0.0,

@@ -1,10 +1,11 @@
 """GPT: Radford et al. 2018 and 2019, "Improving Language Understanding", "Language Models are Unsupervised ...".
 
 New against the Transformer: the decoder alone, without a source, trained on nothing but the next token. Learned
-positions and GELU, by the tanh formula; the softmax shares the embedding. GPT-1 normalizes after each residual sum as
-the Transformer does, GPT-2 before each sublayer and once more at the end, and starts the layers that write into the
-residual stream smaller the more of them there are. GPT-3 (Brown et al. 2020) is GPT-2 with heads whose width is chosen
-freely. Different here: GPT-3's every other layer is sparse, ours are all dense; attention weights are not dropped out.
+positions and GELU, by the tanh formula unless chosen otherwise; the softmax shares the embedding. GPT-1 normalizes
+after each residual sum as the Transformer does, GPT-2 before each sublayer and once more at the end, and starts the
+layers that write into the residual stream smaller the more of them there are. GPT-3 (Brown et al. 2020) is GPT-2 with
+heads whose width is chosen freely. Different here: GPT-3's every other layer is sparse, ours are all dense; attention
+weights are not dropped out.
 """
 
 from __future__ import annotations
@@ -56,6 +57,10 @@ class GPTConfig(ModelConfigBase):
     """width of a head; by default the heads share the model width"""
     norm: Literal["pre", "post"] = "pre"
     """layer normalization before each sublayer as in GPT-2 and GPT-3, or after each residual sum as in GPT-1"""
+    activation: Literal["gelu-tanh", "gelu"] = "gelu-tanh"
+    """of the feed-forward network: GELU by the tanh formula as in GPT-1 to GPT-3, or exact"""
+    bias: bool = True
+    """biases of linear layers and norms; small models of today, such as nanoGPT's, leave them out"""
     dropout: float = 0.1
     """share of numbers dropped from each sublayer's output and from the embeddings"""
     max_positions: int = 1024
@@ -100,13 +105,16 @@ class GPTBlock(Layer):
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
-        width = config.width
-        self.attention = SelfAttention(width, config.heads, head_width=config.head_size)
-        self.ffn = GELUFeedForward(width, config.ffn_size)
-        self.norm1, self.norm2, self.dropout = LayerNorm(width), LayerNorm(width), nn.Dropout(config.dropout)
+        width, bias = config.width, config.bias
+        approximate = "tanh" if config.activation == "gelu-tanh" else "none"
+        self.attention = SelfAttention(width, config.heads, head_width=config.head_size, bias=bias)
+        self.ffn = GELUFeedForward(width, config.ffn_size, approximate, bias=bias)
+        self.norm1, self.norm2 = (LayerNorm(width, bias=bias) for _ in range(2))
+        self.dropout = nn.Dropout(config.dropout)
         for linear in (self.attention.qkv, self.attention.out, self.ffn.up, self.ffn.down):
             nn.init.normal_(linear.weight, std=INIT_STD)
-            nn.init.zeros_(linear.bias)
+            if bias:
+                nn.init.zeros_(linear.bias)
 
     @abstractmethod
     def forward(
@@ -154,7 +162,7 @@ class GPT(Decoder):
         self.heads, self.head_size, self.dropout = config.heads, config.head_size, nn.Dropout(config.dropout)
         self.embed, self.readout = space.embed(config.width), space.head(config.width)
         self.positions = LearnedPositions(config.width, config.max_positions)
-        self.norm = LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+        self.norm = LayerNorm(config.width, bias=config.bias) if config.norm == "pre" else nn.Identity()
         self.layers = nn.ModuleList(BLOCKS[config.norm](config) for _ in range(config.layers))
         for table in (self.embed, self.positions.table):
             if isinstance(table, nn.Embedding):  # not where numbers are read

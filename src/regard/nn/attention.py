@@ -77,16 +77,22 @@ class SelfAttention(nn.Module):
     """
 
     def __init__(
-        self, width: int, heads: int, axes: str = "query:target key:target", head_width: int | None = None
+        self,
+        width: int,
+        heads: int,
+        axes: str = "query:target key:target",
+        head_width: int | None = None,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.heads, self.axes, inner = heads, axes, heads * (head_width or width // heads)
-        self.qkv, self.out = nn.Linear(width, 3 * inner), nn.Linear(inner, width)
+        self.qkv, self.out = nn.Linear(width, 3 * inner, bias=bias), nn.Linear(inner, width, bias=bias)
         for part in self.qkv.weight.chunk(3):
             nn.init.xavier_uniform_(part)
-        nn.init.zeros_(self.qkv.bias)
         nn.init.xavier_uniform_(self.out.weight)
-        nn.init.zeros_(self.out.bias)
+        if bias:
+            nn.init.zeros_(self.qkv.bias)
+            nn.init.zeros_(self.out.bias)
 
     def project(self, x_NTD: Tensor) -> tuple[Tensor, KeysValues]:
         """Queries, and the keys and values to be cached."""

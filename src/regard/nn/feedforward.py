@@ -29,10 +29,12 @@ class FeedForward(nn.Module):
 class GELUFeedForward(nn.Module):
     """Feed-forward network with a GELU, as in GPT and BERT; `approximate="tanh"` is GPT's."""
 
-    def __init__(self, width: int, inner: int, approximate: str = "tanh", side: str = "target") -> None:
+    def __init__(
+        self, width: int, inner: int, approximate: str = "tanh", side: str = "target", bias: bool = True
+    ) -> None:
         super().__init__()
-        self.axes = f"batch position:{side} width"
-        self.up, self.down, self.approximate = nn.Linear(width, inner), nn.Linear(inner, width), approximate
+        self.axes, self.approximate = f"batch position:{side} width", approximate
+        self.up, self.down = nn.Linear(width, inner, bias=bias), nn.Linear(inner, width, bias=bias)
 
     def forward(self, x_NLD: Tensor) -> Tensor:
         return project_down(self, F.gelu(self.up(x_NLD), approximate=self.approximate))

@@ -18,8 +18,8 @@ class LayerNorm(nn.LayerNorm):
     ('normalized', tensor([[[-1.,  1.]]]))
     """
 
-    def __init__(self, width: int, side: str = "target", eps: float = 1e-5) -> None:
-        super().__init__(width, eps=eps)
+    def __init__(self, width: int, side: str = "target", eps: float = 1e-5, bias: bool = True) -> None:
+        super().__init__(width, eps=eps, bias=bias)
         self.axes = f"batch position:{side} width"
 
     def forward(self, x_NLD: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,10 @@ def backtranslate(
 
     count_lines(monolingual)  # a file that cannot be used is reported before the model is loaded
     drawn = BackTranslationConfig(beam, sample, 1.0 if temperature is None else temperature, seed or 0, tag, mark)
-    with load_model_as(run, TranslationModel).back_translation(monolingual, output, drawn) as job:
+    model = load_model_as(run, TranslationModel)
+    if model.origin is not None:  # a pack is extracted elsewhere
+        model.origin = replace(model.origin, path=run.as_posix())
+    with model.back_translation(monolingual, output, drawn) as job:
         run_job(job)
     print_json(plain(job.record)) if as_json else click.echo(f"{output}: {job.record.summary()}")
 

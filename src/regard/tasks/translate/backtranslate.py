@@ -229,10 +229,10 @@ def check_output(output: Path, wanted: SyntheticRecord) -> SyntheticRecord:
         return wanted
     if changed := record.changes(wanted):
         held = output if output.exists() else place
-        other = "; ".join(change.removeprefix("config.") for change in changed)
-        raise ConfigError(f"{held} is of other settings: {other}; {advice}")
+        raise ConfigError(f"{held} is of other settings: {'; '.join(changed)}; {advice}")
     if not output.exists():
-        return replace(record, complete=False) if not record.complete and part.exists() else wanted
+        moved = replace(record, origin=wanted.origin, input=wanted.input)
+        return moved if not record.complete and part.exists() else wanted
     if output.stat().st_size != record.size or file_sha256(output) != record.sha256:
         raise ConfigError(f"{output} was changed after it had been made; {advice}")
     return replace(record, complete=True)

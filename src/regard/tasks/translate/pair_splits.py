@@ -151,12 +151,13 @@ class MixSplits(PairSplits):
 
     @contextmanager
     def naming(self, part: int) -> Iterator[None]:
-        name = f"data.parts[{part}]: "
         try:
             yield
         except (DataError, InputError) as error:
+            if str(error).startswith("data.parts["):  # the part that was read is another one
+                raise
             kind = InputError if isinstance(error, InputError) else DataError
-            raise kind(f"{name}{str(error).removeprefix(name)}") from None
+            raise kind(f"data.parts[{part}]: {error}") from None
 
     def part_pairs(self, part: int, split: str, counts: Counter[str] | None = None) -> Iterator[Pair]:
         counts, kept = Counter() if counts is None else counts, False

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from regard.config import differences, parse, plain
 from regard.errors import ConfigError
@@ -77,9 +78,13 @@ class SyntheticRecord:
         write_text_atomically(self.path(output), text + "\n")
 
     def changes(self, wanted: SyntheticRecord) -> list[str]:
-        """Settings in which this record differs from another one, whatever is done of each."""
-        start = replace(self, done=0, size=0, sha256="", counts={}, complete=False)
-        return differences(start, replace(wanted, done=0, size=0, sha256="", counts={}, complete=False))
+        """Settings in which this record differs from another one; files may have moved, their digests say the same."""
+        return differences(self._settings(), wanted._settings())
+
+    def _settings(self) -> dict[str, Any]:
+        """What the output depends on."""
+        model, text = {"sha256": self.origin.digest}, {"sha256": self.input_sha256}
+        return {"model": model, "text": text, "filter": self.filter, **plain(self.config)}
 
     @property
     def pair_count(self) -> int:

@@ -83,7 +83,7 @@ def _check_exit_code(code: int) -> None:
 
 
 def _evaluate(model: TranslationModel, report: Callable[[str], None]) -> None:
-    pairs = list(model.recipe.data.pairs("test"))
+    pairs = [pair for _, part in model.recipe.preparation().part_pairs("test") for pair in part]
     random.Random(1).shuffle(pairs)
     sources, references = zip(*pairs[:SCORED], strict=True)
     outputs = model.translate(sources)

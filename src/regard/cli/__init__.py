@@ -18,6 +18,7 @@ from click.shell_completion import shell_complete
 
 import regard
 from regard.cli.average import average
+from regard.cli.backtranslate import backtranslate
 from regard.cli.caption import caption
 from regard.cli.classify import classify
 from regard.cli.compare import compare
@@ -75,9 +76,9 @@ def cli() -> None:
 
 
 VERBS = (
-    demo, new, data, train, evaluate, translate, generate, classify, label, forecast, caption, vectors, fill, look,
-    studio, compare, cost, lesson, line, average, import_model, export_model, pack, unpack, runs, config, doctor,
-    completion,
+    demo, new, data, train, evaluate, translate, backtranslate, generate, classify, label, forecast, caption, vectors,
+    fill, look, studio, compare, cost, lesson, line, average, import_model, export_model, pack, unpack, runs, config,
+    doctor, completion,
 )  # fmt: skip
 for verb in VERBS:
     cli.add_command(verb)

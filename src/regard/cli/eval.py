@@ -42,6 +42,9 @@ NO_TEST_SPLIT = (
     help="Language models: slide the window by N tokens and score only those; the others are context.  "
     "[default: windows side by side]",
 )
+@click.option(
+    "--tag", help='Mixed data: the parts with this tag, such as "<2de>"; with --data, the tag of each source.'
+)
 @json_option
 def evaluate(
     run: Path,
@@ -51,13 +54,14 @@ def evaluate(
     minimums: tuple[str, ...],
     beam: int | None,
     stride: int | None,
+    tag: str | None,
     as_json: bool,
 ) -> None:
     """Evaluate a model on held-out data.
 
     The metrics depend on the task; for translation they are BLEU, chrF and TER (sacrebleu) and the perplexity of the
     references; for language models, perplexity, bits per character and bits per byte. Each is printed with its 95 %
-    confidence interval and its signature.
+    confidence interval and its signature. A model of mixed data is scored on all parts together, and on each.
 
     \b
     Examples:
@@ -78,7 +82,7 @@ def evaluate(
         parse_minimum(text, Run(run_folder(run)).recipe().scores)
     model = load_model(run)
     with StageProgress(Console.of_verb()) as stages:
-        found = model.evaluate(EvalRequest((data, *more) if data else (), split, beam, stride), stages)
+        found = model.evaluate(EvalRequest((data, *more) if data else (), split, beam, stride, tag), stages)
     fallback = not data and split is None and found.data == "valid"
     if fallback:
         click.echo(NO_TEST_SPLIT, err=True)

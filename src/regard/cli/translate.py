@@ -54,6 +54,7 @@ class HypothesisFormat:
     "--n-best", type=int, default=1, help="Different translations per text, at most; lines start with its number."
 )
 @click.option("--scores", is_flag=True, help="Print the score that ranks and the log-probability first.")
+@click.option("--tag", help='Tag before every text, such as "<2de>", for a model of mixed data.')
 @click.option("--prefix", default="", help="Every translation starts with this text.")
 @click.option("--require", multiple=True, metavar="WORDS", help="Every translation contains this; may be repeated.")
 @json_option
@@ -65,6 +66,7 @@ def translate(
     beam: int | None,
     n_best: int,
     scores: bool,
+    tag: str | None,
     prefix: str,
     require: tuple[str, ...],
     as_json: bool,
@@ -73,7 +75,7 @@ def translate(
 
     RUN is a run directory or one of its checkpoints. There is one line of output per line of input, in the same order;
     empty lines stay empty. A line that is too long for the model is reported, its output is empty, and the exit code
-    at the end is 4.
+    at the end is 4. A model that was trained with tags needs one before each text, typed there or given by --tag.
 
     \b
     Examples:
@@ -86,7 +88,7 @@ def translate(
         open_run(run)
         from regard.tasks.translate.recipe import TranslationModel
 
-        translator = load_model_as(run, TranslationModel).translator(beam, n_best)
+        translator = load_model_as(run, TranslationModel).translator(beam, n_best, tag)
         translator.check_required(require)
         job.run(translate_lines(job, translator, (prefix, require), HypothesisFormat(n_best, scores, as_json)))
 

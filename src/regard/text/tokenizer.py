@@ -201,9 +201,19 @@ class Tokenizer:
 
     def with_mask(self) -> Tokenizer:
         """The same tokenizer with [MASK] as one more special token; itself if it has one."""
-        if self.mask is not None:
-            return self
-        return Tokenizer(add_special(tokenizers.Tokenizer.from_str(self._json), list(MASK)).to_str())
+        return self.with_special(MASK)
+
+    def with_special(self, names: Sequence[str]) -> Tokenizer:
+        """The same tokenizer with more special tokens, after all others; itself if it has all of them."""
+        new = [name for name in names if self._inner.token_to_id(name) is None]
+        return Tokenizer(add_special(tokenizers.Tokenizer.from_str(self._json), new).to_str()) if new else self
+
+    def id_of(self, token: str) -> int:
+        """Id of a token of the vocabulary, as the vocabulary spells it."""
+        number = self._inner.token_to_id(token)
+        if number is None:
+            raise ModelError(f'Expected a vocabulary with "{token}", which is not among its tokens')
+        return number
 
     def fingerprint(self) -> str:
         """SHA-256 of the file."""

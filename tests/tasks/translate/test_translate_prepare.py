@@ -42,7 +42,7 @@ def loader(made: TranslatePreparation, folder: Path) -> PairLoader:
 
 def test_no_sentence_of_either_side_is_in_both_splits(tmp_path: Path) -> None:
     made, counts = preparation(tmp_path, PAIRS), Counter[str]()
-    train, valid = list(made.pairs("train", counts)), list(made.pairs("valid", counts))
+    train, valid = list(made.splits.pairs("train", counts)), list(made.splits.pairs("valid", counts))
     for side in (0, 1):
         assert not {normalize_sentence(pair[side]) for pair in train} & {
             normalize_sentence(pair[side]) for pair in valid
@@ -53,7 +53,7 @@ def test_no_sentence_of_either_side_is_in_both_splits(tmp_path: Path) -> None:
 
 def test_only_pairs_whose_target_is_in_validation_are_dropped_from_training(tmp_path: Path) -> None:
     made = preparation(tmp_path, PAIRS)
-    train, valid = set(made.pairs("train")), set(made.pairs("valid"))
+    train, valid = set(made.splits.pairs("train")), set(made.splits.pairs("valid"))
     valid_targets = {normalize_sentence(target) for _, target in valid}
     assert all(normalize_sentence(pair[1]) in valid_targets for pair in PAIRS if pair not in train | valid)
 
@@ -61,17 +61,19 @@ def test_only_pairs_whose_target_is_in_validation_are_dropped_from_training(tmp_
 def test_a_target_that_much_of_training_shares_stays_there_and_leaves_validation(tmp_path: Path) -> None:
     pairs = [(source, target if i % 3 else "Yes.") for i, (source, target) in enumerate(PAIRS)]
     made, counts = preparation(tmp_path, pairs), Counter[str]()
-    train, valid = list(made.pairs("train", counts)), list(made.pairs("valid", counts))
+    train, valid = list(made.splits.pairs("train", counts)), list(made.splits.pairs("valid", counts))
     assert "Yes." in {target for _, target in train} and "Yes." not in {target for _, target in valid}
     assert not {normalize_sentence(target) for _, target in train} & {normalize_sentence(target) for _, target in valid}
-    assert counts["also in training"] == sum(1 for _, target in made._part("valid") if target == "Yes.") > 10
+    assert (
+        counts["also in training"] == sum(1 for _, target in made.splits.candidates("valid") if target == "Yes.") > 10
+    )
 
 
 def test_the_order_of_the_pairs_does_not_change_the_splits(tmp_path: Path) -> None:
     splits = []
     for seed in range(3):
         made = preparation(tmp_path, random.Random(seed).sample(PAIRS, len(PAIRS)))
-        splits.append([set(made.pairs(split)) for split in ("train", "valid")])
+        splits.append([set(made.splits.pairs(split)) for split in ("train", "valid")])
     assert splits[0] == splits[1] == splits[2]
 
 
@@ -87,9 +89,9 @@ def test_what_is_dropped_is_counted_under_its_own_name(tmp_path: Path) -> None:
 
 def test_data_whose_every_target_is_common_needs_files_for_validation(tmp_path: Path) -> None:
     made = preparation(tmp_path, [(source, "yes") for source, _ in PAIRS])
-    count = sum(1 for _ in made._part("valid"))
+    count = sum(1 for _ in made.splits.candidates("valid"))
     with pytest.raises(DataError) as caught:
-        list(made.pairs("valid"))
+        list(made.splits.pairs("valid"))
     assert str(caught.value) == (
         f"each of the {count} pairs of valid has a target that is also in training; name files for data.valid"
     )
@@ -97,9 +99,9 @@ def test_data_whose_every_target_is_common_needs_files_for_validation(tmp_path: 
 
 def test_data_of_which_validation_would_take_every_target_needs_files_too(tmp_path: Path) -> None:
     made = preparation(tmp_path, [(source, "yes") for source, _ in PAIRS[:12]], valid_share=0.5)
-    count = sum(1 for _ in made._part("train"))
+    count = sum(1 for _ in made.splits.candidates("train"))
     with pytest.raises(DataError) as caught:
-        list(made.pairs("train"))
+        list(made.splits.pairs("train"))
     assert str(caught.value) == (
         f"each of the {count} pairs of train has a target that is also in validation; name files for data.valid"
     )
@@ -139,7 +141,7 @@ def test_texts_stay_beside_their_rows_when_pairs_are_dropped_for_their_tokens(tm
     pairs = [(f"chat {i}" + " très" * (i % 4 * 8), f"cat {i}") for i in range(200)]
     made = loader(preparation(tmp_path, pairs, filter=FilterConfig(max_tokens=24)), tmp_path / "data")
     sources, _ = made.texts(np.arange(len(made.valid)))
-    assert 0 < len(sources) < sum(1 for _ in preparation(tmp_path, pairs).pairs("valid"))
+    assert 0 < len(sources) < sum(1 for _ in preparation(tmp_path, pairs).splits.pairs("valid"))
     ids = made.valid.take(np.arange(len(sources)), "source")
     assert [made.vocabularies.source.encode(text).ids for text in sources] == [row.tolist() for row in ids]
 

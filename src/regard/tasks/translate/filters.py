@@ -21,7 +21,7 @@ from regard.errors import ConfigError, DataError, OutputError
 from regard.tasks.translate.sources import Pair
 
 REASONS = (
-    *("also in training", "also in validation", "empty"),
+    *("also in training", "also in validation", "also held out", "empty"),
     *("too long", "length ratio", "identical sides", "duplicates"),
 )
 """Why a pair is dropped, in the order of the tests; "read" counts all pairs."""
@@ -94,10 +94,12 @@ def filter_pairs(
         raise DataError(f"no pair is left: {format_filter_counts(found)}; {advice}")
 
 
-def drop_known_targets(pairs: Iterable[Pair], known: np.ndarray, reason: str, counts: Counter[str]) -> Iterator[Pair]:
-    """The pairs whose target is not in `known`, sorted hashes; the others are counted as dropped."""
+def drop_known(
+    pairs: Iterable[Pair], known: np.ndarray, sides: Sequence[int], reason: str, counts: Counter[str]
+) -> Iterator[Pair]:
+    """The pairs of which none of the sides (0: source) is in `known`, sorted hashes; others are counted as dropped."""
     for chunk in chunked(pairs):
-        seen = isin_sorted(hashes(pair[1] for pair in chunk), known)
+        seen = np.any([isin_sorted(hashes(pair[side] for pair in chunk), known) for side in sides], axis=0)
         counts[reason] += int(seen.sum())
         counts["read"] += int(seen.sum())  # the caller counts the others
         yield from (pair for pair, drop in zip(chunk, seen.tolist()) if not drop)

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from regard.data import Batches, Shards
+from regard.data.batches import RowLengths
 from regard.data.loaders import BucketLoader
+from regard.data.mixing import EpochLengths, WeightedParts
 from regard.distributed import ProcessGroup
 from regard.errors import DataError
 from regard.objective import Batch
 from regard.sequence import Tokens
-from regard.tasks.translate.prepare import SIDES, TEXTS, Vocabularies
+from regard.tasks.translate.prepare import PART, SIDES, TEXTS, Vocabularies
 from regard.text import BPEDropout
 
 POOL = 1 << 14
@@ -56,10 +58,14 @@ class PairLoader(BucketLoader[Batch]):
     dropout: float = 0.0
     """BPE dropout: share of merges left out of each sentence, drawn again for each epoch"""
     group: ProcessGroup = ProcessGroup()
+    weights: tuple[float, ...] = ()
+    """of the parts of a mix: how often an epoch has each of their pairs; none: every pair once"""
 
     def plan(self, shards: Shards, epoch: int | None = None) -> Batches:
         retokenize = self._retokenize(epoch)
-        lengths = tuple(PairLengths(shards, side, retokenize) for side in range(len(SIDES)))
+        lengths: tuple[RowLengths, ...] = tuple(PairLengths(shards, i, retokenize) for i in range(len(SIDES)))
+        if epoch is not None and self._parts is not None:
+            lengths = tuple(EpochLengths(column, self._parts, epoch) for column in lengths)
         if retokenize is None:
             return Batches(lengths, self.batch_tokens, self.seed)
         return Batches(lengths, self.batch_tokens, self.seed, POOL)
@@ -69,7 +75,8 @@ class PairLoader(BucketLoader[Batch]):
         plan = self.plan(self.train, 0)
         if not self.dropout:
             return plan.count()
-        return max(1, round(len(plan.pool_batches(0, 0)) * len(self.train) / min(len(self.train), plan.pool)))
+        rows = len(plan.lengths[0])
+        return max(1, round(len(plan.pool_batches(0, 0)) * rows / min(rows, plan.pool)))
 
     def texts(self, rows: np.ndarray) -> tuple[list[str], list[str]]:
         """Sources and references of validation rows, before normalization and tokenization."""
@@ -79,13 +86,23 @@ class PairLoader(BucketLoader[Batch]):
         return sources, references
 
     def batch(self, shards: Shards, rows: np.ndarray, epoch: int | None = None) -> Batch:
-        """Sources end with <EOS>; targets begin with <SOS> and end with <EOS>."""
+        """Sources end with <EOS>; targets begin with <SOS> and end with <EOS>. `rows`: those of the plan."""
+        if epoch is not None and self._parts is not None:
+            rows = self._parts.rows(epoch, rows)
         sides: list[Sequence[Any]] = [shards.take(rows, side) for side in SIDES]
         retokenize = self._retokenize(epoch)
         if retokenize is not None:
             sides = [retokenize(i, rows, side) for i, side in enumerate(sides)]
         source, target = self.vocabularies.source, self.vocabularies.target
         return Batch(Tokens.pad(sides[0], after=(source.eos,)), Tokens.pad(sides[1], (target.sos,), (target.eos,)))
+
+    @cached_property
+    def _parts(self) -> WeightedParts | None:
+        """The weighted parts of the training data; None: every row comes once per epoch."""
+        if set(self.weights) <= {1.0} or PART not in self.train.columns:
+            return None
+        sizes = np.bincount(self.train.flat(PART), minlength=len(self.weights))
+        return WeightedParts(tuple(sizes.tolist()), self.weights, self.seed)
 
     @cached_property
     def _bpe_dropout(self) -> tuple[BPEDropout, BPEDropout]:

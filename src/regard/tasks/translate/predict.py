@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import torch
+from torch import Tensor
 
 from regard.data.lines import printable
 from regard.decode import Constraints, DecodeConfig, Hypothesis, UnsatisfiableConstraint, score, search
@@ -16,6 +17,7 @@ from regard.sequence import Tokens
 from regard.tasks.base import check_lines, length_batches, tap_output
 from regard.tasks.decoded_text import DecodedText, different_texts
 from regard.tasks.translate.prepare import Vocabularies
+from regard.tasks.translate.tags import SourceTags
 from regard.trace import trace_context, tracing
 
 T = TypeVar("T")
@@ -42,6 +44,12 @@ class Translator:
     """source positions decoded at once, padding included"""
     max_positions: int | None = None
     """the model's position limit, if it has one: outputs are cut there"""
+    tags: SourceTags = SourceTags()
+    """the tags of the model"""
+    tag: str | None = None
+    """the tag of every text; None: each text starts with its own"""
+    line_streams: bool = False
+    """sampling: the random stream of a text depends on its line number, not on its place in a batch"""
 
     def translate(
         self,
@@ -57,7 +65,7 @@ class Translator:
         """
         check_lines(texts, first_line)
         prefix = self._check_prefix(prefix.strip())
-        ids = self.vocabularies.source.encode_batch([text.strip() for text in texts])
+        ids = self.encode_sources(texts, first_line)
         for number, tokens in enumerate(ids, first_line):
             if len(tokens) > MAX_TOKENS:
                 raise LineError(
@@ -69,19 +77,27 @@ class Translator:
 
         def decode_rows(rows: list[int]) -> list[list[Hypothesis]]:
             required = [constraints[r] for r in rows] if constraints else None
-            return self._decode([ids[r] for r in rows], prefix, required)
+            numbers = torch.tensor([first_line + r for r in rows]) if self.line_streams else None
+            return self._decode([ids[r] for r in rows], prefix, required, numbers)
 
         for rows in length_batches([len(row) + 1 if row else 0 for row in ids], self.batch_tokens):
             for row, hypotheses in zip(rows, with_line_errors(decode_rows, rows, first_line), strict=True):
                 found[row] = different_texts(hypotheses, self._to_translation, f"line {first_line + row}")
         return found
 
+    def encode_sources(self, texts: Sequence[str], first_line: int = 1) -> list[list[int]]:
+        """Ids of texts, that of the tag first; a model with tags needs one for each text."""
+        rows = enumerate((text.strip() for text in texts), first_line)
+        tagged = [self.tags.choose(text, self.tag, line) for line, text in rows] if self.tags.names else texts
+        return self.tags.encode_batch(self.vocabularies.source, [text.strip() for text in tagged])
+
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
         """The log-probabilities of given translations."""
         scores: list[float] = []
         vocabulary = self.vocabularies.target
         for i in range(0, len(sources), 64):
-            source = self.pad_source(self.vocabularies.source.encode_batch(list(sources[i : i + 64])))
+            ids = self.tags.encode_batch(self.vocabularies.source, sources[i : i + 64])
+            source = self.pad_source(ids)
             ids = vocabulary.encode_batch(list(targets[i : i + 64]))
             scores += score(self.model, source, Tokens.pad(ids, (vocabulary.sos,), (vocabulary.eos,))).totals.tolist()
         return scores
@@ -91,7 +107,11 @@ class Translator:
         return Tokens.pad(ids, after=(self.vocabularies.source.eos,))
 
     def _decode(
-        self, ids: list[list[int]], prefix: str, required: Sequence[Sequence[str]] | None
+        self,
+        ids: list[list[int]],
+        prefix: str,
+        required: Sequence[Sequence[str]] | None,
+        numbers: Tensor | None = None,
     ) -> list[list[Hypothesis]]:
         vocabulary, source = self.vocabularies.target, self.pad_source(ids)
         prompt = Tokens.full(torch.full((len(ids), 1), vocabulary.sos))
@@ -107,7 +127,7 @@ class Translator:
             )
         words = [[*self.vocabularies.source.tokens(row), "<EOS>"] for row in ids] if tracing() else []
         with trace_context(source=words):
-            found = search(self.model, source, prompt, strategy, limits, self.config.exact)
+            found = search(self.model, source, prompt, strategy, limits, self.config.exact, numbers)
         if tracing():
             tap_output(self.model, vocabulary, [hypotheses[0].tokens for hypotheses in found])
         return found

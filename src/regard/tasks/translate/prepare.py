@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from regard.config import plain
 from regard.data import ColumnKind, ShardWriter
-from regard.data.splits import is_held_out, overlap
-from regard.errors import ConfigError, DataError
+from regard.errors import ConfigError
 from regard.progress import Progress, no_progress
 from regard.tasks.init_recipe import load_pretrained_tokenizer
 from regard.tasks.translate.config import TranslateConfig
-from regard.tasks.translate.filters import FilterConfig, drop_known_targets, encode_pairs, filter_pairs
-from regard.tasks.translate.sources import VALID_SHARE, FilePairs, Pair, PairSource
+from regard.tasks.translate.filters import FilterConfig, encode_pairs, filter_pairs
+from regard.tasks.translate.mix import MixedPairs
+from regard.tasks.translate.pair_splits import PairSplits, open_splits
+from regard.tasks.translate.sources import Pair, PairSource
+from regard.tasks.translate.tags import SourceTags
 from regard.text import Tokenizer, TokenizerConfig
 from regard.text.tokenizer_training import TRAIN_CHARACTERS
 
 VERSION = 2
 """Of the prepared data; data of another version is prepared again. 2: validation has texts, and no training sentence"""
-MAX_SHARED = 20
-"""Training pairs that are dropped for a target they share with validation; a more frequent target, such as "Yes.",
-is dropped from validation instead"""
 SIDES = ("source", "target")
 TEXTS = ("source_text", "target_text")
-"""Columns of validation with the original texts: ids are of normalized text"""
+"""Columns of validation with the original texts, tags included: ids are of normalized text"""
+PART = "part"
+"""Column with the number of the part, in a mix of several"""
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,11 @@ class Vocabularies:
     @property
     def is_shared(self) -> bool:
         return self.source == self.target
+
+    def with_tags(self, tags: SourceTags) -> Vocabularies:
+        """The same with each tag as a token of the source, and of a shared vocabulary."""
+        source = tags.extend(self.source)
+        return Vocabularies(source, source if self.is_shared else self.target)
 
     def save(self, folder: Path) -> None:
         """Write tokenizer.json; with two vocabularies, tokenizer.source.json and tokenizer.target.json."""
@@ -65,7 +69,7 @@ class Vocabularies:
 class TranslatePreparation:
     """Splits, filters and tokenizes sentence pairs, and writes tokenizers and shards."""
 
-    data: PairSource
+    data: PairSource | MixedPairs
     filter: FilterConfig = FilterConfig()
     text: TokenizerConfig = TokenizerConfig()
     task: TranslateConfig = TranslateConfig()
@@ -76,6 +80,8 @@ class TranslatePreparation:
         table["text"].pop("dropout")
         for key in ("samples", "bleu_sentences", "sample_inputs"):
             table["task"].pop(key)
+        for part in table["data"].get("parts", ()):
+            part.pop("weight")  # the loader samples by it
         return {**table, "version": VERSION}
 
     def run(self, folder: Path, progress: Progress = no_progress) -> Mapping[str, Counter[str]]:
@@ -88,53 +94,26 @@ class TranslatePreparation:
         vocabularies.save(folder)
         return counts
 
-    def pairs(self, split: str, counts: Counter[str] | None = None) -> Iterator[Pair]:
-        """A split of the data; without a valid split, a share of train is held out.
-
-        The share is chosen by a hash of the source. A target that is in both parts is dropped from train, or from valid
-        if it is too frequent for that (MAX_SHARED): so no sentence of either side is in both, up to case and final
-        punctuation. The split depends on the pairs alone, not on their order. `counts` is updated with what is dropped.
-        """
-        if "valid" in self.data.splits() or split not in ("train", "valid"):
-            yield from self.data.pairs(split)
-            return
-        counts, kept = Counter() if counts is None else counts, False
-        known, reason = self._overlap[split], {"train": "also in validation", "valid": "also in training"}[split]
-        for pair in drop_known_targets(self._part(split), known, reason, counts):
-            kept = True
-            yield pair
-        if not kept:
-            raise DataError(
-                f"each of the {counts[reason]:,} pairs of {split} has a target that is {reason}; name files for "
-                "data.valid"
-            )
-
     @cached_property
-    def _overlap(self) -> Mapping[str, np.ndarray]:
-        """Hashes of the targets that are in both parts: those to drop from train, and those to drop from valid."""
-        targets = ((pair[1] for pair in self._part(split)) for split in ("valid", "train"))
-        found, times = overlap(*targets)
-        return {"train": found[times <= MAX_SHARED], "valid": found[times > MAX_SHARED]}
+    def splits(self) -> PairSplits:
+        """The splits of the data."""
+        return open_splits(self.data)
 
-    def _part(self, split: str) -> Iterator[Pair]:
-        """The pairs whose source belongs to train, or to valid, before targets are compared."""
-        read = kept = 0
-        share = self.data.valid_share if isinstance(self.data, FilePairs) else VALID_SHARE
-        for pair in self.data.pairs("train"):
-            read += 1
-            if is_held_out(pair[0], share) == (split == "valid"):
-                kept += 1
-                yield pair
-        if not kept:
-            raise DataError(
-                f"none of the {read:,} pairs belongs to {split} if a share of {share} is held out for validation; "
-                "name files for data.valid, or change data.valid_share"
-            )
+    def part_pairs(self, split: str) -> Iterator[tuple[int, list[Pair]]]:
+        """The pairs of each part that has the split, with the tag before each source; part 0 is the first."""
+        splits, names = self.splits, self.data.splits()
+        if isinstance(self.data, MixedPairs) and split not in names:
+            raise ConfigError(f'there is no split "{split}" (splits: {", ".join(names)}); name its files in the recipe')
+        for part in range(splits.parts):
+            with splits.naming(part):
+                found = list(splits.part_pairs(part, split))
+            if found:
+                yield part, [(splits.tags.join(splits.tag(part), source), target) for source, target in found]
 
     def _count(self, progress: Progress) -> tuple[int, int]:
         """Number of training pairs and characters, for the progress of what follows."""
         pairs, characters, counts = 0, 0, Counter[str]()
-        for source, target in self.pairs("train", counts):
+        for source, target in self.splits.pairs("train", counts):
             pairs, characters = pairs + 1, characters + len(source) + len(target)
             if not pairs % 50_000:
                 progress("reading", pairs, total=0)
@@ -143,19 +122,20 @@ class TranslatePreparation:
     def train_tokenizers(self, characters: int, progress: Progress = no_progress) -> Vocabularies:
         """Tokenizers trained on the training pairs: all of them, or evenly spaced ones if there are very many."""
         if self.text.tokenizer is not None:
-            return self.pretrained_tokenizers(self.text.tokenizer)
+            return self.pretrained_tokenizers(self.text.tokenizer).with_tags(self.splits.tags)
         stride = max(1, -(-characters // TRAIN_CHARACTERS))
         progress("tokenizer", 0, total=0)
 
         def lines(*sides: int) -> Iterator[str]:
-            read = islice(self.pairs("train"), 0, None, stride)
+            read = islice(self.splits.pairs("train"), 0, None, stride)
             for pair in filter_pairs(read, replace(self.filter, duplicates=False), Counter()):
                 yield from (pair[side] for side in sides)
 
         if self.task.share_vocab:
             both = Tokenizer.train(lines(0, 1), self.text)
-            return Vocabularies(both, both)
-        return Vocabularies(Tokenizer.train(lines(0), self.text), Tokenizer.train(lines(1), self.text))
+            return Vocabularies(both, both).with_tags(self.splits.tags)
+        sides = Tokenizer.train(lines(0), self.text), Tokenizer.train(lines(1), self.text)
+        return Vocabularies(*sides).with_tags(self.splits.tags)
 
     def pretrained_tokenizers(self, path: Path) -> Vocabularies:
         """The tokenizers of a run; as many vocabularies as the task wants."""
@@ -175,12 +155,31 @@ class TranslatePreparation:
         columns: dict[str, ColumnKind] = {"source": vocabularies.source.size, "target": vocabularies.target.size}
         if split == "valid":
             columns |= dict.fromkeys(TEXTS, "text")
+        if self.splits.parts > 1:
+            columns[PART] = self.splits.parts
+        with ShardWriter(folder, columns, metadata=self.identity()) as writer:
+            for part in range(self.splits.parts):
+                if split == "train" or self.splits.has(part, split):
+                    with self.splits.naming(part):
+                        for rows in self._rows(part, split, vocabularies, counts):
+                            writer.append(rows)
+                            progress(f"encoding {split}", counts["read"])
+        return counts
+
+    def _rows(
+        self, part: int, split: str, vocabularies: Vocabularies, counts: Counter[str]
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """Rows of a part for the shards: the ids of both sides, the texts of validation, and the number of the part."""
         # duplicates stay in validation: its distribution is not changed
         rules = self.filter if split == "train" else replace(self.filter, duplicates=False)
-        with ShardWriter(folder, columns, metadata=self.identity()) as writer:
-            pairs = filter_pairs(self.pairs(split, counts), rules, counts)
-            encode = vocabularies.source.encode_batch, vocabularies.target.encode_batch
-            for chunk in encode_pairs(pairs, *encode, rules, counts):
-                writer.append([(*row, *pair) if split == "valid" else row for pair, row in chunk])
-                progress(f"encoding {split}", counts["read"])
-        return counts
+        splits, target = self.splits, vocabularies.target.encode_batch
+        tag = splits.tag(part)
+        pairs = filter_pairs(splits.part_pairs(part, split, counts), rules, counts)
+        tagged = ((splits.tags.join(tag, source), other) for source, other in pairs)
+        number = ((part,),) if splits.parts > 1 else ()
+
+        def encode(texts: list[str]) -> Sequence[Sequence[int]]:
+            return splits.tags.encode_batch(vocabularies.source, texts)
+
+        for chunk in encode_pairs(tagged, encode, target, rules, counts):
+            yield [(*row, *(pair if split == "valid" else ()), *number) for pair, row in chunk]

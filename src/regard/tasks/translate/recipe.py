@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
-import numpy as np
 import torch
 
 from regard.data import Shards
 from regard.data.lines import text_list
 from regard.decode import DecodeConfig
 from regard.distributed import ProcessGroup
-from regard.errors import ConfigError, DataError
-from regard.metrics import Score, chrf, perplexity, ter
-from regard.metrics import bleu as bleu_score
+from regard.errors import ConfigError, DataError, ModelError
 from regard.models import ModelConfig
 from regard.models.base import EncoderDecoder
 from regard.objective import NextToken, Objective
+from regard.program import quote_path
 from regard.progress import Progress
 from regard.sequence import Tokens
 from regard.spaces import Words
@@ -30,29 +28,31 @@ from regard.tasks.base import (
     Model,
     Recipe,
     RecipeTemplate,
-    ScoredExample,
     check_max_positions,
     with_weights,
 )
 from regard.tasks.contextual import ContextualText, encoder_layers, require_text
+from regard.tasks.init_weights import ModelOrigin
 from regard.tasks.translate import stats
+from regard.tasks.translate.backtranslate import BackTranslation, BackTranslator, open_back_translation
 from regard.tasks.translate.config import TranslateConfig
+from regard.tasks.translate.evaluation import EvalPart, evaluate_parts
 from regard.tasks.translate.filters import FilterConfig
 from regard.tasks.translate.loader import PairLoader
+from regard.tasks.translate.mix import MixedPairs, TranslateData
 from regard.tasks.translate.predict import Translation, Translator
 from regard.tasks.translate.prepare import TranslatePreparation, Vocabularies
-from regard.tasks.translate.sources import PairFiles, PairJsonl, PairTsv, TranslateData, read_pairs
+from regard.tasks.translate.sources import describe_corpus, read_pairs
+from regard.tasks.translate.synthetic_record import BackTranslationConfig, SyntheticRecord
+from regard.tasks.translate.tags import SourceTags
+from regard.tasks.translate.validation import TranslateValidation
 from regard.text import TokenizerConfig
 from regard.text.token_rows import TokenStrings, tokenizer_strings
 from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
-from regard.train.validation import validation_loss
 
 if TYPE_CHECKING:
     from regard.look import TeacherForcedPass
-
-CHUNK = 256
-"""sentences that are translated between two progress reports of an evaluation"""
 
 
 @dataclass(frozen=True)
@@ -108,19 +108,32 @@ class TranslateRecipe(Recipe):
     def loader(self, run: Path, group: ProcessGroup = ProcessGroup()) -> PairLoader:  # noqa: B008
         """The loader of the prepared data."""
         shards = Shards.open(run / "data" / "train"), Shards.open(run / "data" / "valid")
-        return PairLoader(*shards, Vocabularies.load(run), self.train.batch_tokens, self.seed, self.text.dropout, group)
+        tokens, weights = self.train.batch_tokens, self.data.weights if isinstance(self.data, MixedPairs) else ()
+        return PairLoader(*shards, Vocabularies.load(run), tokens, self.seed, self.text.dropout, group, weights)
 
     def training_parts(self, run: Path, group: ProcessGroup) -> tuple[Objective, PairLoader, TranslateValidation]:
         loader = self.loader(run, group)
         model = self.build(loader.vocabularies)
         objective = Objective(model, NextToken(self.spaces(loader.vocabularies)[1]))
-        translator = Translator(model, loader.vocabularies, self.decode, max_positions=self.model.position_limit)
+        translator = self.translator(model, loader.vocabularies, self.decode)
         validation = TranslateValidation(objective, loader, translator.greedy(), self.task, self.text.lowercase)
         return objective, loader, validation
 
+    @property
+    def tags(self) -> SourceTags:
+        """The tags of the sources; none unless the data is a mix with tags."""
+        return self.data.tags if isinstance(self.data, MixedPairs) else SourceTags()
+
+    def translator(self, module: EncoderDecoder, vocabularies: Vocabularies, search: DecodeConfig) -> Translator:
+        """A translator with these settings of the search."""
+        limit = self.model.position_limit
+        return Translator(module, vocabularies, search, max_positions=limit, tags=self.tags)
+
     def load_model(self, run: Path, saved: Checkpoint, refused: Sequence[str] = ()) -> TranslationModel:
         vocabularies = Vocabularies.load(run)
-        return TranslationModel(with_weights(self.build(vocabularies), saved), vocabularies, self, saved.step, refused)
+        origin = ModelOrigin(run.as_posix(), self.kind(), self.model.kind, saved.step, saved.digest)
+        module = with_weights(self.build(vocabularies), saved)
+        return TranslationModel(module, vocabularies, self, saved.step, refused, origin)
 
     @classmethod
     def template(cls, languages: tuple[str, str] | None) -> RecipeTemplate:
@@ -138,7 +151,8 @@ class TranslateRecipe(Recipe):
         )
 
     def statistics(self, run: Path) -> dict[str, Any]:
-        return stats.collect_statistics(run, self.loader(run), self.text.kind)
+        found, loader = stats.collect_statistics(run, self.loader(run), self.text.kind), self.loader(run)
+        return found | ({"parts": stats.count_parts(loader, self.data)} if isinstance(self.data, MixedPairs) else {})
 
     def format_statistics(self, statistics: Mapping[str, Any]) -> list[str]:
         return stats.format_statistics(statistics)
@@ -149,10 +163,12 @@ class TranslateRecipe(Recipe):
         words = stats.format_sizes(both.source.size, both.target.size, both.is_shared)
         return f"{len(loader.train):,} train, {len(loader.valid):,} valid pairs       tokens  {self.text.kind} {words}"
 
+    def usage(self, run: Path) -> str:
+        tags = self.tags
+        return f'regard {self.verb} {quote_path(run)} "{"" if tags.optional else tags.names[0] + " "}..."'
+
     def data_credit(self) -> str:
-        if isinstance(self.data, PairFiles | PairTsv | PairJsonl):
-            return super().data_credit()
-        return f"{self.data.kind} {self.data.direction}. {self.data.credit()}"
+        return self.data.credit() if isinstance(self.data, MixedPairs) else describe_corpus(self.data)
 
 
 TEMPLATE_SETTINGS: dict[str, Any] = {
@@ -164,43 +180,6 @@ TEMPLATE_SETTINGS: dict[str, Any] = {
     "train.schedule.warmup": 1000,
 }
 """Smaller than the defaults, which are those of papers with eight GPUs"""
-
-
-@dataclass(frozen=True)
-class TranslateValidation:
-    """Loss, perplexity, and BLEU of the translations of some validation sentences."""
-
-    objective: Objective
-    loader: PairLoader
-    translator: Translator
-    task: TranslateConfig
-    lowercase: bool = False
-    """score without case, since the tokenizer lowercases"""
-
-    def __call__(self) -> tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]:
-        metrics = validation_loss(self.objective, self.loader, self.loader.group)
-        size, scored = len(self.loader.valid), self.task.bleu_sentences
-        # evenly spaced: many files begin with their shortest sentences
-        rows = np.arange(size) if size <= scored else np.arange(scored) * size // scored
-        translated = self.translate_inputs() if self.loader.group.is_main else []
-        if not len(rows):
-            return metrics, translated
-        bleu, samples = torch.zeros(()), []
-        if self.loader.group.is_main:
-            sources, references = self.loader.texts(rows)
-            outputs = [found[0].text for found in self.translator.translate(sources)]
-            bleu = torch.tensor(bleu_score(outputs, references, lowercase=self.lowercase).value)
-            triples = zip(sources, outputs, references, strict=True)
-            samples = [{"source": a, "output": b, "reference": c} for a, b, c in triples][: self.task.samples]
-        self.loader.group.wait_for_main()  # it translates alone
-        # all ranks must decide the same from the same numbers
-        return {**metrics, "bleu": float(self.loader.group.sum({"bleu": bleu})["bleu"])}, [*samples, *translated]
-
-    def translate_inputs(self) -> list[Mapping[str, str]]:
-        """The sentences of task.sample_inputs with their translations."""
-        inputs = self.task.sample_inputs
-        outputs = self.translator.translate(inputs)
-        return [{"sample_input": text, "output": out[0].text} for text, out in zip(inputs, outputs, strict=True)]
 
 
 class TranslationModel(Model):
@@ -216,39 +195,48 @@ class TranslationModel(Model):
         recipe: TranslateRecipe,
         step: int,
         refused: Sequence[str] = (),
+        origin: ModelOrigin | None = None,
     ) -> None:
         super().__init__(module, recipe, step, refused)
         self.vocabularies = vocabularies
+        self.origin = origin  # the checkpoint; None: it was built by other code
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is a sequence of str
-        self, text: str, beam: int | None = ..., n_best: None = ...
+        self, text: str, beam: int | None = ..., n_best: None = ..., tag: str | None = ...
     ) -> str: ...
 
     @overload
-    def translate(self, text: Sequence[str], beam: int | None = ..., n_best: None = ...) -> list[str]: ...
+    def translate(
+        self, text: Sequence[str], beam: int | None = ..., n_best: None = ..., tag: str | None = ...
+    ) -> list[str]: ...
 
     @overload
     def translate(
-        self, text: str | Sequence[str], beam: int | None = ..., *, n_best: int
+        self, text: str | Sequence[str], beam: int | None = ..., *, n_best: int, tag: str | None = ...
     ) -> list[list[Translation]]: ...
 
-    def translate(self, text: str | Sequence[str], beam: int | None = None, n_best: int | None = None) -> Any:
-        """Translate a text or a list of texts; `n_best`: return that many translations of each, with scores."""
+    def translate(
+        self, text: str | Sequence[str], beam: int | None = None, n_best: int | None = None, tag: str | None = None
+    ) -> Any:
+        """Translate a text or a list of texts; `n_best`: return that many translations of each, with scores.
+
+        `tag`: one of the tags of the model, such as "<2de>", unless each text starts with its own.
+        """
         texts = text_list(text)
-        found = self.translator(beam, n_best or 1).translate(texts)
+        found = self.translator(beam, n_best or 1, tag).translate(texts)
         if n_best is not None:
             return found
         best = [translations[0].text for translations in found]
         return best[0] if isinstance(text, str) else best
 
-    def translator(self, beam: int | None = None, n_best: int = 1) -> Translator:
+    def translator(self, beam: int | None = None, n_best: int = 1, tag: str | None = None) -> Translator:
         """The translator behind `translate`, for prefixes, constraints and whole files."""
+        if tag is not None:
+            self.recipe.tags.check(tag)
         beam = beam if beam is not None else max(self.recipe.decode.beam, n_best)
-        config = replace(self.recipe.decode, beam=beam, n_best=n_best)
-        return Translator(
-            self.inference_module, self.vocabularies, config, max_positions=self.recipe.model.position_limit
-        )
+        search = replace(self.recipe.decode, beam=beam, n_best=n_best)
+        return replace(self.recipe.translator(self.inference_module, self.vocabularies, search), tag=tag)
 
     def predict_text(self, text: str) -> str:
         return self.translate(text)
@@ -259,7 +247,7 @@ class TranslationModel(Model):
 
         source_tokenizer, tokenizer = self.vocabularies.source, self.vocabularies.target
         translator = self.translator()
-        source = source_tokenizer.encode(text.strip()).ids
+        source = translator.encode_sources([text])[0]
         best = translator.translate([text])[0][0].text if output is None else output
         target = [tokenizer.sos, *tokenizer.encode(best).ids, tokenizer.eos]
         words = {"source": [[*source_tokenizer.tokens(source), "<EOS>"]], "target": [tokenizer.tokens(target)]}
@@ -267,64 +255,71 @@ class TranslationModel(Model):
         return TeacherForcedPass(translator.pad_source([source]), Tokens.pad([target]), space, words)
 
     def contextual_layers(self, text: str) -> ContextualText:
-        found = self.vocabularies.source.encode(require_text(text))
-        layers = encoder_layers(self, self.module.encoder, self.translator().pad_source([found.ids]))
-        return ContextualText(text, [*found.offsets, (0, 0)], layers)
+        translator, (tag, rest) = self.translator(), self.recipe.tags.split(require_text(text))
+        ids = self.recipe.tags.encode_batch(self.vocabularies.source, [text])
+        start = len(text) - len(rest)
+        spans = [(start + a, start + b) for a, b in self.vocabularies.source.encode(rest).offsets]
+        layers = encoder_layers(self, self.module.encoder, translator.pad_source(ids))
+        return ContextualText(text, [*([(0, len(tag))] if tag else []), *spans, (0, 0)], layers)
 
     def untrained_module(self) -> EncoderDecoder:
         return self.recipe.build(self.vocabularies).eval()
 
     def sentence_rows(self, texts: Sequence[str]) -> list[Any]:
         """Ids of the source language, <EOS> at the end."""
-        return [[*ids, self.vocabularies.source.eos] for ids in self.vocabularies.source.encode_batch(list(texts))]
+        source = self.vocabularies.source
+        return [[*ids, source.eos] for ids in self.recipe.tags.encode_batch(source, texts)]
 
     def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
         sides = {"source": self.vocabularies.source, "target": self.vocabularies.target}
         return {side: tokenizer.token for side, tokenizer in sides.items()}
 
     def evaluate(self, request: EvalRequest, progress: Progress) -> Evaluation:
-        """BLEU, chrF and TER by sacrebleu, and the perplexity of the references."""
-        name, sources, references = self.eval_pairs(request)
-        translator = self.translator(request.beam)
-        outputs: list[str] = []
-        began = time.perf_counter()
-        for start in range(0, len(sources), CHUNK):
-            found = translator.translate(sources[start : start + CHUNK], first_line=start + 1)
-            outputs += [best[0].text for best in found]
-            progress("translating", len(outputs), len(sources))
-        seconds = time.perf_counter() - began
-        lower = self.recipe.text.lowercase  # a lowercasing tokenizer cannot produce capitals
-        scores = [
-            bleu_score(outputs, references, lowercase=lower),
-            chrf(outputs, references, lowercase=lower),
-            ter(outputs, references),
-            reference_perplexity(translator, sources, references),
-        ]
-        examples = [ScoredExample(*texts) for texts in zip(sources, outputs, references, strict=True)]
-        return Evaluation(name, scores, examples, seconds)
+        """BLEU, chrF and TER by sacrebleu, and the perplexity of the references; of a mix also by part."""
+        name, parts = self.eval_parts(request)
+        return evaluate_parts(name, parts, self.translator(request.beam), self.recipe.text.lowercase, progress)
 
-    def eval_pairs(self, request: EvalRequest) -> tuple[str, list[str], list[str]]:
-        """The data to score: its name, sources and references."""
-        preparation = self.recipe.preparation()
+    def eval_parts(self, request: EvalRequest) -> tuple[str, list[EvalPart]]:
+        """The data to score, each source with its tag: its name, and its parts, of which a mix may have several."""
         request.refuse_stride()
+        tags = self.recipe.tags
+        if request.tag is not None:
+            tags.check(request.tag)
         if request.files:
             if len(request.files) != 2:
                 raise ConfigError(f"--data: expected two files, sources and references, got {len(request.files)}")
-            name, found = " ".join(map(str, request.files)), list(read_pairs(*request.files))
-        else:
-            name = request.choose_split(preparation.data.splits())
-            found = list(preparation.pairs(name))
+            name, pairs = " ".join(map(str, request.files)), list(read_pairs(*request.files))
+            return name, [EvalPart("", [(tags.join(request.tag, source), target) for source, target in pairs])]
+        preparation = self.recipe.preparation()
+        name = request.choose_split(preparation.data.splits())
+        found = list(preparation.part_pairs(name))
+        if request.tag is not None:
+            found = [(part, pairs) for part, pairs in found if preparation.splits.tag(part) == request.tag]
+        labels = {part: f"part {part + 1} {preparation.splits.tag(part) or ''}".strip() for part, _ in found}
         if not found:
             raise DataError(f"{name}: there is no sentence pair to score")
-        sources, references = zip(*found, strict=True)
+        return name, [EvalPart(labels[part], pairs) for part, pairs in found]
+
+    def eval_pairs(self, request: EvalRequest) -> tuple[str, list[str], list[str]]:
+        """The data to score: its name, sources and references."""
+        name, parts = self.eval_parts(request)
+        sources, references = zip(*(pair for part in parts for pair in part.pairs), strict=True)
         return name, list(sources), list(references)
 
+    def back_translate(
+        self, monolingual: str | Path, output: str | Path, config: BackTranslationConfig | None = None
+    ) -> SyntheticRecord:
+        """Back-translate a file of monolingual text into synthetic pairs; a job that was interrupted goes on."""
+        with self.back_translation(Path(monolingual), Path(output), config or BackTranslationConfig()) as job:
+            for _ in job.run():
+                pass
+            return job.record
 
-def reference_perplexity(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> Score:
-    """The perplexity of the references; pairs with an empty side are left out."""
-    pairs = [pair for pair in zip(sources, references, strict=True) if all(side.strip() for side in pair)]
-    if not pairs:
-        raise DataError("every sentence pair has an empty side; there is nothing to score")
-    sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    counts = [len(ids) + 1 for ids in translator.vocabularies.target.encode_batch(references)]
-    return perplexity([-total for total in translator.score(sources, references)], counts)
+    def back_translation(
+        self, monolingual: Path, output: Path, config: BackTranslationConfig
+    ) -> AbstractContextManager[BackTranslation]:
+        """Context of an open back-translation, which runs chunk by chunk."""
+        if self.origin is None:
+            raise ModelError("the model has no checkpoint, by which its synthetic pairs could be recorded; load a run")
+        maker = BackTranslator.build(self.translator(config.beam, tag=config.tag), self.recipe.filter, config)
+        return open_back_translation(maker, self.origin, monolingual, output, config)

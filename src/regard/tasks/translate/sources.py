@@ -114,8 +114,15 @@ class PairJsonl(FileSource):
 
 
 FilePairs = PairFiles | PairTsv | PairJsonl
-TranslateData = PairFiles | PairTsv | PairJsonl | Tatoeba | Phrases
-"""Choices of data.kind"""
+Corpus = PairFiles | PairTsv | PairJsonl | Tatoeba | Phrases
+"""One corpus: choices of data.kind beside a mix of them"""
+
+
+def describe_corpus(corpus: Corpus) -> str:
+    """Kind, origin and license of a corpus, for the model card."""
+    if isinstance(corpus, FilePairs):
+        return corpus.credit()
+    return f"{corpus.kind} {corpus.direction}. {corpus.credit()}"
 
 
 def read_pairs(source: str | Path, target: str | Path) -> Iterator[Pair]:

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from regard.data import padding_share
+import numpy as np
+
+from regard.data import Shards, padding_share
 from regard.tasks.base import read_counts
 from regard.tasks.translate.loader import PairLengths, PairLoader
-from regard.tasks.translate.prepare import SIDES
+from regard.tasks.translate.mix import MixedPairs
+from regard.tasks.translate.prepare import PART, SIDES
 
 
 def collect_statistics(run: Path, loader: PairLoader, kind: str) -> dict[str, Any]:
@@ -17,7 +20,7 @@ def collect_statistics(run: Path, loader: PairLoader, kind: str) -> dict[str, An
     counts, vocabularies = read_counts(run), loader.vocabularies
     found: dict[str, Any] = {"vocabulary": {"kind": kind, "shared": vocabularies.is_shared}}
     found["vocabulary"] |= {"source": vocabularies.source.size, "target": vocabularies.target.size}
-    for split, shards in (("train", loader.train), ("valid", loader.valid)):
+    for split, shards in splits_of(loader):
         read = counts[split].pop("read")
         dropped = {reason: count for reason, count in counts[split].items() if count}
         sides = {side: shards.length_statistics(side) for side in SIDES}
@@ -26,6 +29,25 @@ def collect_statistics(run: Path, loader: PairLoader, kind: str) -> dict[str, An
         lengths = {side: PairLengths(shards, i) for i, side in enumerate(SIDES)}
         found[split]["padding"] = {side: padding_share(sizes, batches) for side, sizes in lengths.items()}
     return found
+
+
+def count_parts(loader: PairLoader, mix: MixedPairs) -> list[dict[str, Any]]:
+    """The pairs of each part of a mix, with its weight and tag."""
+    rows = {split: _part_sizes(shards, len(mix.parts)) for split, shards in splits_of(loader)}
+    return [
+        {"part": number + 1, "tag": part.tag, "weight": part.weight} | {split: rows[split][number] for split in rows}
+        for number, part in enumerate(mix.parts)
+    ]
+
+
+def _part_sizes(shards: Shards, parts: int) -> list[int]:
+    found: list[int] = np.bincount(shards.flat(PART), minlength=parts).tolist() if parts > 1 else [len(shards)]
+    return found
+
+
+def splits_of(loader: PairLoader) -> tuple[tuple[str, Shards], ...]:
+    """The prepared splits, by name."""
+    return ("train", loader.train), ("valid", loader.valid)
 
 
 def format_statistics(statistics: Mapping[str, Any]) -> list[str]:
@@ -42,6 +64,9 @@ def format_statistics(statistics: Mapping[str, Any]) -> list[str]:
                 f"  {side:<8}  {row['tokens']:,} tokens, {row['mean']} per sentence, 99 % have at most {row['p99']}, "
                 f"the longest {row['most']}; padding {100 * part['padding'][side]:.1f} % of {part['batches']:,} batches"
             )
+    for part in statistics.get("parts", ()):
+        uses = f"weight {part['weight']:g}, {'tag ' + part['tag'] if part['tag'] else 'no tag'}"
+        lines.append(f"part {part['part']:<5}  {part['train']:,} train, {part['valid']:,} valid pairs; {uses}")
     return lines
 
 

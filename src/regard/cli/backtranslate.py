@@ -61,11 +61,9 @@ def backtranslate(
     if sample and beam is not None:
         raise ConfigError("--beam and --sample exclude each other; leave one out")
     open_run(run)
-    from regard.tasks.translate.backtranslate import count_lines
     from regard.tasks.translate.recipe import TranslationModel
     from regard.tasks.translate.synthetic_record import BackTranslationConfig
 
-    count_lines(monolingual)  # a file that cannot be used is reported before the model is loaded
     drawn = BackTranslationConfig(beam, sample, 1.0 if temperature is None else temperature, seed or 0, tag, mark)
     model = load_model_as(run, TranslationModel)
     if model.origin is not None:  # a pack is extracted elsewhere

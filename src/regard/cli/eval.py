@@ -14,6 +14,7 @@ from regard.cli.console import Console, StageProgress
 from regard.cli.loading import load_model, open_run
 from regard.cli.options import PATH, json_option, print_json
 from regard.cli.score_format import format_value, metric_title
+from regard.errors import ConfigError
 
 if TYPE_CHECKING:
     from regard.metrics import Score
@@ -81,6 +82,8 @@ def evaluate(
     for text in minimums:
         parse_minimum(text, Run(run_folder(run)).recipe().scores)
     model = load_model(run)
+    if tag is not None and model.recipe.kind() != "translate":
+        raise ConfigError("--tag: only translation models have tags; leave --tag out")
     with StageProgress(Console.of_verb()) as stages:
         found = model.evaluate(EvalRequest((data, *more) if data else (), split, beam, stride, tag), stages)
     fallback = not data and split is None and found.data == "valid"

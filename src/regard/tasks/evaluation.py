@@ -24,7 +24,7 @@ class EvalRequest:
     stride: int | None = None
     """targets that each position of a sliding window scores; refused by all tasks but generate"""
     tag: str | None = None
-    """of a mix, the parts with this tag; of files, the tag of each source; refused by all tasks but translate"""
+    """of a mix, the parts with this tag; of files, the tag of each source; of translate only"""
 
     def refuse_stride(self) -> None:
         """Refuse a stride, for tasks that do not score running text."""
@@ -37,8 +37,6 @@ class EvalRequest:
         """The file to score, for tasks with one file, no beam search and no stride; None: a split is scored."""
         if self.beam is not None:
             raise ConfigError("--beam: this task does not use beam search; leave --beam out")
-        if self.tag is not None:
-            raise ConfigError("--tag: only translation models have tags; leave --tag out")
         self.refuse_stride()
         if len(self.files) > 1:
             raise ConfigError(f"--data: expected one file, got {len(self.files)}")

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from regard.exchange.graph import Graph, GraphPlan, Port, Run, Structure, difference
 from regard.exchange.graph_inputs import SEED, GraphInput
@@ -237,64 +238,97 @@ def draw_ids(vocabulary: int, batch: int, length: int) -> Tensor:
     return torch.randint(vocabulary, (batch, length), generator=torch.Generator().manual_seed(SEED + 1))
 
 
+@dataclass(frozen=True)
+class StateSample:
+    """Random inputs of an encoder, what it gives, and a state of the decoder."""
+
+    inputs: tuple[Tensor, ...]
+    source: Rows | None
+    """None: a language model"""
+    past: Any
+    """keys and values of each layer with a few positions, or the initial state of a recurrent decoder"""
+    is_cached: bool
+
+    @classmethod
+    def draw(cls, model: EncoderDecoder, inputs: GraphInput | None, lengths: Sequence[int]) -> StateSample:
+        """A sample with one row for each length."""
+        tensors = inputs.draw(lengths) if inputs else ()
+        state = start_state(model, inputs.read(*tensors) if inputs else empty_source(len(lengths)))
+        source, past = state.source if inputs else None, state.hypothesis
+        if not isinstance(past, KVCache):
+            return cls(tensors, source, past, False)
+        kept = tuple(kv.map(lambda t: t.new_zeros(*t.shape[:2], 4, t.shape[3])) for kv in past.layers)
+        return cls(tensors, source, kept, True)
+
+    def step_inputs(self, step: DecodingStep, vocabulary: int) -> list[Tensor]:
+        """Inputs of a step."""
+        batch, new = tree_leaves(self.past)[0].shape[0], 2 if self.is_cached else 1
+        mask = [torch.ones(batch, 6, dtype=torch.long)] if self.is_cached and self.source is None else []
+        given = [] if step.source is None else step.source.pick(self.source)
+        # a tensor that stands twice would be traced as one input
+        return [draw_ids(vocabulary, batch, new), *mask, *(one.clone() for one in (*given, *step.past.pick(self.past)))]
+
+
 @torch.no_grad()
 def decoder_graphs(model: EncoderDecoder, inputs: GraphInput | None, vocabulary: int) -> tuple[Graph, ...]:
     """The graphs of an encoder-decoder model, or of a language model if there are no inputs of an encoder."""
-    draws = [inputs.draw(lengths) if inputs else () for lengths in ((3, 5, 2), (7, 4))]
-    rows = [inputs.read(*draw) if inputs else empty_source(size) for draw, size in zip(draws, (3, 2), strict=True)]
-    states = [start_state(model, row) for row in rows]
-    source = None if inputs is None else Structure.of(states[0].source, "source")
-    is_cached = isinstance(states[0].hypothesis, KVCache)
-    kept = [state.hypothesis.layers if is_cached else state.hypothesis for state in states]
-    past = Structure.of(kept[0], PAST)
-    kind = AttentionStep if is_cached else RecurrentStep
-    if is_cached:
-        kept = [tuple(kv.map(lambda t: t.new_zeros(*t.shape[:2], 4, t.shape[3])) for kv in layers) for layers in kept]
-    ids = draw_ids(vocabulary, 3, 2 if is_cached else 1)
-    mask = [torch.ones(3, 6, dtype=torch.long)] if is_cached and inputs is None else []
-    whole = [] if source is None else source.pick(states[0].source)
-    step = kind(model, source, past)
-    used_source, used_past = used_leaves(step, ids, mask + whole, past.pick(kept[0]))
-    source = source and source.only([source.used[i] for i in used_source])
-    past = past.only([past.used[i] for i in used_past])
-    step = kind(model, source, past).eval()
-    source_ports = [] if source is None else leaf_ports(source, [state.source for state in states])
-    past_ports = leaf_ports(past, kept, is_cached)
-    new = "new" if is_cached else 1
+    samples = [StateSample.draw(model, inputs, lengths) for lengths in ((3, 5, 2), (7, 4))]
+    step = find_step(model, samples[0], vocabulary)
+    source_ports = [] if step.source is None else leaf_ports(step.source, [sample.source for sample in samples])
+    past_ports = leaf_ports(step.past, [sample.past for sample in samples], samples[0].is_cached)
+    decoder = step_graph(step, samples[0], vocabulary, source_ports, past_ports)
+    if inputs is None or step.source is None:
+        return (decoder,)
+    initial = [] if samples[0].is_cached else past_ports
+    start = SourceStart(model, inputs, step.source, None if samples[0].is_cached else step.past).eval()
+    return Graph("encoder", start, inputs.ports, (*source_ports, *initial), samples[0].inputs), decoder
+
+
+def find_step(model: EncoderDecoder, sample: StateSample, vocabulary: int) -> DecodingStep:
+    """The decoding step of a model, with those tensors of source and state as inputs that it depends on."""
+    kind = AttentionStep if sample.is_cached else RecurrentStep
+    source = None if sample.source is None else Structure.of(sample.source, "source")
+    step = kind(model, source, Structure.of(sample.past, PAST))
+    used = used_leaves(step, sample.step_inputs(step, vocabulary))
+    past = step.past.only([number for number, is_used in zip(step.past.used, used[step.source_count :]) if is_used])
+    source = source and source.only([number for number, is_used in zip(source.used, used) if is_used])
+    return kind(model, source, past).eval()
+
+
+def used_leaves(step: DecodingStep, inputs: Sequence[Tensor]) -> list[bool]:
+    """Whether a step depends on each tensor of the source and of the state, found by their gradients."""
+    count = step.source_count + len(step.past.used)
+    first = len(inputs) - count  # ids, and an attention mask
+    with torch.enable_grad():
+        leaves = [one.requires_grad_() if one.is_floating_point() else one for one in inputs[first:]]
+        logits, *after = step(*inputs[:first], *leaves)
+        changed = [new for new, old in zip(after, leaves[step.source_count :], strict=True) if new is not old]
+        total = torch.stack([(one.double() * torch.rand_like(one.double())).sum() for one in (logits, *changed)]).sum()
+        floats = [leaf for leaf in leaves if leaf.is_floating_point()]
+        found = iter(torch.autograd.grad(total, floats, allow_unused=True))
+        return [not leaf.is_floating_point() or next(found) is not None for leaf in leaves]
+
+
+def step_graph(
+    step: DecodingStep, sample: StateSample, vocabulary: int, source: Sequence[Port], past: Sequence[Port]
+) -> Graph:
+    """The graph of a decoding step."""
+    example, grown = sample.step_inputs(step, vocabulary), f"{PAST} + new"
+    new = "new" if sample.is_cached else 1
     own = [Port("input_ids", ("batch", new), torch.long, "ids of the tokens to read")]
-    if mask:
-        own.append(Port("attention_mask", ("batch", "past + new"), torch.long, "1 at tokens, 0 at padding, past ones too"))
-    size = int(step(ids, *mask, *(source.pick(states[0].source) if source else ()), *past.pick(kept[0]))[0].shape[2])
+    if sample.is_cached and step.source is None:
+        own.append(Port("attention_mask", ("batch", grown), torch.long, "1 at tokens, 0 at padding, past ones too"))
+    size = int(step(*example)[0].shape[2])
     logits = Port("logits", ("batch", new, size), torch.float32, "of the token after each")
     present = [
-        replace(p, name=p.name.replace(PAST, PRESENT, 1), axes=tuple("past + new" if a == PAST else a for a in p.axes))
-        for p in past_ports
+        replace(
+            port,
+            name=f"{PRESENT}{port.name.removeprefix(PAST)}",
+            axes=tuple(grown if a == PAST else a for a in port.axes),
+        )
+        for port in past
     ]
-    example = (ids, *mask, *(source.pick(states[0].source) if source else ()), *past.pick(kept[0]))
-    decoder = Graph("decoder", step, (*own, *source_ports, *past_ports), (logits, *present), example)
-    if inputs is None or source is None:
-        return (decoder,)
-    start = SourceStart(model, inputs, source, None if is_cached else past).eval()
-    outputs = (*source_ports, *([] if is_cached else past_ports))
-    return Graph("encoder", start, inputs.ports, outputs, draws[0]), decoder
-
-
-def used_leaves(
-    step: DecodingStep, ids: Tensor, source: list[Tensor], past: list[Tensor]
-) -> tuple[list[int], list[int]]:
-    """Numbers of the tensors of the source and of the state that a step depends on, found by their gradients."""
-    with torch.enable_grad():
-        leaves = [t.clone().requires_grad_() if t.is_floating_point() else t for t in (*source, *past)]
-        logits, *after = step(ids, *leaves)
-        state = leaves[len(source) :]
-        changed = [new for new, old in zip(after, state, strict=True) if new is not old]
-        total = sum(((one.double() * torch.rand_like(one, dtype=torch.double)).sum() for one in (logits, *changed)))
-        floats = [leaf for leaf in leaves if leaf.is_floating_point()]
-        found = iter(torch.autograd.grad(total, floats, allow_unused=True))  # type: ignore[arg-type]
-        used = [not leaf.is_floating_point() or next(found) is not None for leaf in leaves]
-    skip = len(source) - step.source_count  # an attention mask is no part of the source
-    first = [i for i in range(step.source_count) if used[skip + i]]
-    return first, [i for i in range(len(past)) if used[len(source) + i]]
+    return Graph("decoder", step, (*own, *source, *past), (logits, *present), tuple(example))
 
 
 def leaf_ports(structure: Structure, rows: Sequence[Any], is_cached: bool = False) -> list[Port]:

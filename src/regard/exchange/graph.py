@@ -51,7 +51,9 @@ class Graph:
     def dynamic_shapes(self) -> tuple[tuple[dict[int, Any], ...]]:
         """The axes of the inputs that may have any size, as torch.export takes them for a module with *inputs."""
         return (
-            tuple({i: Dim.DYNAMIC for i, axis in enumerate(port.axes) if isinstance(axis, str)} for port in self.inputs),
+            tuple(
+                {i: Dim.DYNAMIC for i, axis in enumerate(port.axes) if isinstance(axis, str)} for port in self.inputs
+            ),
         )
 
     def describe(self) -> dict[str, Any]:
@@ -146,7 +148,8 @@ def leaf_names(value: Any, name: str) -> Iterator[str]:
             yield from leaf_names(getattr(value, part.name), f"{name}.{part.name}")
     elif isinstance(value, tuple):
         is_state = len(value) <= len(STATE_PARTS) and all(isinstance(one, Tensor) for one in value)
-        for part, one in zip(STATE_PARTS if is_state else range(len(value)), value, strict=False):
-            yield from leaf_names(one, f"{name}.{part}")
+        names = STATE_PARTS if is_state else tuple(map(str, range(len(value))))
+        for own, one in zip(names, value, strict=False):
+            yield from leaf_names(one, f"{name}.{own}")
     else:
         yield name

@@ -1,4 +1,4 @@
-"""Export of runs as graphs: files of a format, their interface as JSON, tokenizer and README; checked before they appear."""
+"""Export of runs as graphs: files of a format, their interface as JSON, tokenizer and README; checked when written."""
 
 from __future__ import annotations
 

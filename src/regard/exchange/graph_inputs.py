@@ -1,4 +1,4 @@
-"""Inputs of exported graphs: token ids with an attention mask, pixels, or table rows; as ports, and as random examples."""
+"""Inputs of exported graphs: token ids with an attention mask, pixels, or table rows; ports and random examples."""
 
 from __future__ import annotations
 

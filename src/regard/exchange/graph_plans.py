@@ -96,6 +96,8 @@ def plan_language_model(model: GenerationModel, path: Path) -> DecoderPlan:
             f"{path}: model.condition = {model.recipe.model.condition!r}: a conditioned language model cannot be "
             "written as graphs; train one without a condition, or the task translate"
         )
+    if model.recipe.model.bidirectional_lm:
+        raise refuse_spellings(path, model.recipe.model.kind)
     modality: Any = model.modality
     words, begin = modality.tokenizer, modality.begin
     template = None if begin is None else f"{words.tokens([begin])[0]} $A"
@@ -151,7 +153,10 @@ def plan_tagger(model: LabelModel, path: Path) -> ReaderPlan:
         facts["reads"] = "words: 0 is padding, 1 an unknown word or character, 2 the first of vocab.json"
     name, meaning = "logits", "of each label; softmax: probabilities"
     if isinstance(model.module, CRFTagger):
-        name, meaning = "emissions", f"of each label; the best sequence is found by the Viterbi algorithm, see {CRF_FILE}"
+        name, meaning = (
+            "emissions",
+            f"of each label; the best sequence is found by the Viterbi algorithm, see {CRF_FILE}",
+        )
         files = {**files, CRF_FILE: crf_file(model.module)}
         facts["decoding"] = (
             f"Viterbi over emissions and {CRF_FILE}, which is no part of the graph: a sequence scores start[first] + "

@@ -1,8 +1,8 @@
-"""Export of graphs as ONNX files, which onnxruntime runs; recurrent layers become the fused operators LSTM, GRU and RNN."""
+"""Export of graphs as ONNX files, which onnxruntime runs; recurrent layers are its fused operators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ class OnnxFormat:
         """Write a graph as a file, and load that file for the check."""
         weights = sum(tensor.nbytes for tensor in graph.module.state_dict().values())
         traced = trace(graph)
+        traced._example_inputs = None  # with it, checks of input shapes are traced once more, which fails in torch 2.13
         with quiet_tracing():
             found: Any = torch.onnx.export(
                 traced,
@@ -68,7 +69,7 @@ def require_packages() -> None:
             importlib.import_module(name)
         except ImportError:
             raise ConfigError(
-                f'ONNX files are written and checked with the packages {", ".join(PACKAGES)}, and {name} is not '
+                f"ONNX files are written and checked with the packages {', '.join(PACKAGES)}, and {name} is not "
                 f'installed; install them with: pip install "regard[onnx]", or pip install {" ".join(PACKAGES)}'
             ) from None
 
@@ -90,9 +91,11 @@ def name_axes(values: Sequence[Any], ports: Sequence[Port]) -> None:
         value.shape = onnx_ir.Shape(port.axes)
 
 
-def recurrent_translations() -> Mapping[Any, Callable[..., Any]]:
+def recurrent_translations() -> dict[Callable[..., Any], Callable[..., Any]]:
     """What torch's exporter has no translation for: the layers of Elman 1990, with tanh and with ReLU."""
-    from onnxscript import opset20 as op
+    from onnxscript import opset20
+
+    op: Any = opset20
 
     def translate(function: str) -> Callable[..., Any]:
         def layer(

@@ -84,4 +84,3 @@ def pretraining_logits(model: nn.Module, source: Rows) -> tuple[Tensor, ...]:
     logits: Tensor = model.readout(memory.states.data)  # type: ignore[operator]
     follows: Tensor = model.next_sentence(model.pooler(memory))  # type: ignore[operator]
     return logits, follows
-

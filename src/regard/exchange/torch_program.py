@@ -22,7 +22,7 @@ LOGGERS = ("torch.export", "torch.onnx", "torch._export", "onnxscript", "onnx_ir
 
 @contextmanager
 def quiet_tracing() -> Iterator[None]:
-    """Context of tracing: recurrent lengths are symbols, and the libraries' notes for their developers are not shown."""
+    """Context of tracing: recurrent lengths are symbols, and notes for the libraries' developers are not shown."""
     levels = {name: logging.getLogger(name).level for name in LOGGERS}
     try:
         for name in LOGGERS:

@@ -51,6 +51,16 @@ class Rows:
         return next(leaf for leaf in tree_leaves(self) if torch.is_tensor(leaf))
 
 
+def select_position(x: Tensor, at_B: Tensor) -> Tensor:
+    """Of x (B, L, ...) the position `at_B` of each row.
+
+    >>> select_position(torch.tensor([[[1], [2]], [[3], [4]]]), torch.tensor([1, 0])).tolist()
+    [[2], [3]]
+    """
+    index = at_B.view(-1, *[1] * (x.ndim - 1)).expand(-1, 1, *x.shape[2:])  # take_along_dim has no symbolic shapes
+    return x.gather(1, index).squeeze(1)
+
+
 @dataclass(frozen=True)
 class Padded(Rows):
     """Sequences of unequal length as one tensor, padded on the right.
@@ -74,16 +84,15 @@ class Padded(Rows):
 
     def reverse(self) -> Self:
         """Reverse the real tokens of each row; padding stays on the right. Its own inverse."""
-        index_BL = torch.arange(self.data.shape[1], device=self.lengths.device).expand(len(self), -1)
+        index_BL = torch.arange(self.data.shape[1], device=self.lengths.device).expand(self.data.shape[0], -1)
         from_BL = torch.where(self.mask, self.lengths[:, None] - 1 - index_BL, index_BL)
         return self.map(
-            lambda t: t if t.ndim == 1 else t.take_along_dim(from_BL.reshape(*from_BL.shape, *[1] * (t.ndim - 2)), 1)
+            lambda t: t if t.ndim == 1 else t.gather(1, from_BL.view(*t.shape[:2], *[1] * (t.ndim - 2)).expand_as(t))
         )
 
     def last(self, x_BLD: Tensor) -> Tensor:
         """(B, D): the row of `x_BLD` at each sequence's last position."""
-        at_B11 = (self.lengths - 1).clamp(min=0)[:, None, None]
-        return x_BLD.take_along_dim(at_B11, 1).squeeze(1)
+        return select_position(x_BLD, (self.lengths - 1).clamp(min=0))
 
     def like(self, x_BLD: Tensor) -> Padded:
         """Other data with the same lengths."""

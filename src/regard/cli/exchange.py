@@ -98,7 +98,7 @@ def import_model(source: str, out: Path | None) -> None:
 
 @click.command("export", short_help="Write a model for another library.")
 @click.argument("run", type=PATH)
-@click.option("--to", type=click.Choice(["huggingface"]), required=True, help="The library.")
+@click.option("--to", type=click.Choice(["huggingface", "onnx", "torch"]), required=True, help="The library.")
 @click.option("-o", "--out", type=PATH, required=True, help="The folder to write.")
 def export_model(run: Path, to: str, out: Path) -> None:
     """Write the model of a run as a folder that transformers loads with AutoModel and AutoTokenizer.
@@ -113,7 +113,23 @@ def export_model(run: Path, to: str, out: Path) -> None:
       regard export model.regard --to huggingface -o models/mine
     """
     open_run(run)
-    from regard.exchange.export import export_run
+    if to == "huggingface":
+        from regard.exchange.export import export_run
 
-    export_run(run, out)
+        export_run(run, out)
+    else:
+        export_as_graphs(run, to, out)
     click.echo(str(out))
+
+
+def export_as_graphs(run: Path, to: str, out: Path) -> None:
+    """Write the graphs of a model, with progress and the result of their check."""
+    from regard.exchange.graph_export import export_graphs
+    from regard.exchange.onnx import OnnxFormat
+    from regard.exchange.torch_program import TorchFormat
+
+    console = Console.of_verb()
+    form = OnnxFormat() if to == "onnx" else TorchFormat()
+    with StageProgress(console) as stages:
+        worst = export_graphs(run, out, form, stages)
+    console.print(f"checked on random inputs: its outputs differ from those of regard by at most {worst:.1e}")

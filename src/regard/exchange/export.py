@@ -15,9 +15,11 @@ import regard
 from regard.data.texts import ImportedText
 from regard.errors import ModelError
 from regard.exchange.bert import NEXT_SENTENCE, POOLER, READOUT, BertFamily
+from regard.exchange.classifiers import describe_classifier, special_names
 from regard.exchange.gpt import GPT2Family, OpenAIGPTFamily
 from regard.exchange.llama import LlamaFamily
 from regard.exchange.pack import write_beside
+from regard.exchange.vision import describe_image_classifier
 from regard.exchange.weight_table import WEIGHTS, WeightRow, to_theirs
 from regard.files import cannot_write, read_bounded, write_bytes_atomically
 from regard.manifest import MAX_KEPT
@@ -26,14 +28,17 @@ from regard.models.bert import BertConfig
 from regard.models.gpt import GPTConfig
 from regard.models.llama import LlamaConfig
 from regard.tasks import Model
+from regard.tasks.classify.images import ImageInput
+from regard.tasks.classify.recipe import ClassificationModel
 from regard.tasks.fill.model import FillModel
 from regard.tasks.generate.model import GenerationModel
+from regard.tasks.label.recipe import LabelModel
 from regard.text import Tokenizer
 from regard.train.checkpoint_store import run_folder
 from regard.train.state import TrainReport
 from regard.train.weights import weights, write_tensors
 
-KINDS = "gpt and llama of the task generate, and bert of the task fill"
+KINDS = "gpt and llama of the task generate, bert of the tasks fill, classify and label, resnet and vit of classify"
 
 
 @dataclass(frozen=True)
@@ -49,28 +54,40 @@ class Export:
     """what stands around a text ($A)"""
     names: Mapping[str, int]
     """special tokens of tokenizer_config.json, by their names there"""
+    pair: str | None = None
+    """what stands around a pair of texts ($A and $B)"""
 
 
 def export_run(path: Path, out: Path) -> None:
     """Write the model of a run as a new Hugging Face folder, which appears when it is complete."""
     model = regard.load(path, "cpu")
+    if isinstance(model, ClassificationModel) and isinstance(model.input_encoder, ImageInput):
+        image = describe_image_classifier(model, path)
+        files = {name: render(content) for name, content in image.files.items()}
+        write_folder(out, path, model, image.config, image.rows, files)
+        return
     found = describe(model, path)
-    tensors = to_theirs(found.rows, weights(model.module))
     words = found.tokenizer
     names = {f"{name}_token": words.tokens([id])[0] for name, id in found.names.items()}
     limit = {"model_max_length": model.recipe.model.position_limit}
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, **names, **limit}
     ids = {f"{name}_token_id": found.names[name] for name in ("bos", "eos", "pad") if name in found.names}
-    config = found.config | ids | {"dtype": "float32"}
     files = {
-        "config.json": render(config),
-        "tokenizer.json": with_template(words, found.template).encode(),
+        "tokenizer.json": with_template(words, found.template, found.pair).encode(),
         "tokenizer_config.json": render(settings),
-        "README.md": model_card(path, model),
     }
+    write_folder(out, path, model, found.config | ids, found.rows, files)
+
+
+def write_folder(
+    out: Path, path: Path, model: Model, config: dict[str, Any], rows: Iterable[WeightRow], files: Mapping[str, bytes]
+) -> None:
+    """Write config.json, the weights, the model card and these files as a new folder."""
+    tensors = to_theirs(rows, weights(model.module))
+    own = {"config.json": render(config | {"dtype": "float32"}), "README.md": model_card(path, model)}
     with write_beside(out) as folder:
         folder.mkdir()
-        for name, data in files.items():
+        for name, data in {**files, **own}.items():
             write_bytes_atomically(folder / name, data)
         try:
             write_tensors(folder / WEIGHTS, tensors)
@@ -85,6 +102,10 @@ def describe(model: Model, path: Path) -> Export:
         return describe_decoder(model, shape, path)
     if isinstance(model, FillModel) and isinstance(shape, BertConfig):
         return describe_encoder(model, shape)
+    if isinstance(model, ClassificationModel | LabelModel) and isinstance(shape, BertConfig):
+        own = describe_classifier(model, path)
+        names = dict(special_names(own.tokenizer))
+        return Export(own.config, own.rows, own.tokenizer, own.template, names, own.pair)
     raise ModelError(
         f'{path}: model.kind = "{shape.kind}" of the task {model.recipe.kind()} cannot be written as a Hugging Face '
         f"folder; there are {KINDS}"
@@ -135,15 +156,15 @@ def describe_encoder(model: FillModel, shape: BertConfig) -> Export:
     return Export(config, rows, words, f"{begin} $A {end}", {name: id for name, id in names.items() if id >= 0})
 
 
-def with_template(words: Tokenizer, template: str | None) -> str:
+def with_template(words: Tokenizer, template: str | None, pair: str | None = None) -> str:
     """The tokenizer.json that puts these special tokens around a text."""
     inner = tokenizers.Tokenizer.from_str(words.json)
     special = dict(zip(words.tokens([words.sos, words.eos]), (words.sos, words.eos), strict=True))
     if template is None:
         content = json.loads(inner.to_str()) | {"post_processor": None}
         return json.dumps(content, ensure_ascii=False)
-    used = [(name, id) for name, id in special.items() if name in template.split()]
-    inner.post_processor = processors.TemplateProcessing(template, None, used)
+    used = [(name, id) for name, id in special.items() if name in template.split() or pair]
+    inner.post_processor = processors.TemplateProcessing(template, pair, used)
     return inner.to_str()
 
 

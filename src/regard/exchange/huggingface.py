@@ -17,6 +17,7 @@ from regard.exchange.gpt import GPT2Family, OpenAIGPTFamily
 from regard.exchange.llama import LlamaFamily
 from regard.exchange.pack import write_beside
 from regard.exchange.settings import ForeignSettings, read_settings
+from regard.exchange.vision import ResNetFamily, ViTFamily
 from regard.exchange.weight_table import SafetensorsFolder, TensorSource, WeightRow, to_ours
 from regard.files import read_bounded, write_bytes_atomically, write_text_atomically
 from regard.manifest import MAX_KEPT, list_files, write_recipe
@@ -33,6 +34,8 @@ FAMILIES: tuple[ModelFamily, ...] = (
     LlamaFamily(),
     BertFamily(),
     DistilBertFamily(),
+    ResNetFamily(),
+    ViTFamily(),
 )
 LICENSE = "license:"
 """begins the line with the license in the head of a README.md"""

@@ -149,7 +149,7 @@ class EmptyEncoder(Encoder):
 
     def forward(self, source: Padded) -> Memory:
         zero: Tensor = self.zero  # type: ignore[assignment]
-        return Memory(Padded(zero.expand(len(source), 0, 1), source.lengths * 0, ragged=False))
+        return Memory(Padded(zero.expand(source.lengths.shape[0], 0, 1), source.lengths * 0, ragged=False))
 
 
 class Classifier(nn.Module):

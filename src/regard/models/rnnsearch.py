@@ -24,7 +24,7 @@ from regard.nn.alignment import Additive, Alignment, Annotations, weighted_sum
 from regard.nn.bridge import LinearBridge, show_initial, summary_width
 from regard.nn.recurrent import Bidirectional, init_embeddings_unit_std
 from regard.nn.rnnsearch_loop import rnnsearch_loop
-from regard.sequence import Memory, Rows, Tokens
+from regard.sequence import Memory, Rows, Tokens, select_position
 from regard.spaces import InputSpace, Space
 from regard.trace import tap, trace_context, tracing
 
@@ -154,7 +154,7 @@ class RNNsearchDecoder(Decoder):
         )
         features_NTD = self.dropout(torch.maximum(*pairs_NTP.unflatten(2, (-1, 2)).unbind(3)))
         features_NTD = tap(self, "features", features_NTD, "batch position:target width")
-        end_ND = hidden_NLD.take_along_dim(tokens.lengths[:, None, None], 1).squeeze(1)
+        end_ND = select_position(hidden_NLD, tokens.lengths)
         return features_NTD, replace(state, hypothesis=RNNsearchState(end_ND))
 
     def _run(self, inputs_NTG: Tensor, source: RNNsearchSource, hidden_ND: Tensor) -> tuple[Tensor, Tensor]:

@@ -117,7 +117,7 @@ class RecurrentDecoder(Decoder):
         if self.every:
             context_BD = tap_once(self, "context", summary(memory))
         else:
-            context_BD = memory.states.data.new_zeros(len(memory), 0)
+            context_BD = memory.states.data.new_zeros(memory.states.data.shape[0], 0)
         return State(SourceSummary(context_BD), StackState(show_initial(self.stack.layer_list(), self.bridge(memory))))
 
     def lens_features(self, x_PD: Tensor) -> Tensor:

@@ -123,7 +123,7 @@ class ViT(Encoder):
         pixels_BCYX = tap(self, "image", pixels_BCYX, MAP_AXES)
         tap(self, "patches", cut_patches(pixels_BCYX, self.patch), PATCH_AXES)
         patches_BPD = self.embed(pixels_BCYX).flatten(2).transpose(1, 2)
-        x_BSD = torch.cat([self.cls_token.expand(len(patches_BPD), -1, -1), patches_BPD], 1)
+        x_BSD = torch.cat([self.cls_token.expand(patches_BPD.shape[0], -1, -1), patches_BPD], 1)
         positions_1SD = tap(self, "position", self.positions, AXES)
         x_BSD = self.dropout(tap(self, "embedding", x_BSD, AXES) + positions_1SD)
         outs = [tap(self, "residual", x_BSD, AXES)]

@@ -33,7 +33,8 @@ class KVCache(Rows):
     @classmethod
     def empty(cls, memory: Memory, layers: int, heads: int, max_tokens: int, head_width: int) -> KVCache:
         """Capacity for `max_tokens` tokens; reads no parameter, so that a sharded model can call it."""
-        shape, zeros = (len(memory), heads, max_tokens, head_width), memory.states.data.new_zeros
+        like = memory.states.data  # its shape, not len(): torch.export keeps that a symbol
+        shape, zeros = (like.shape[0], heads, max_tokens, head_width), like.new_zeros
         return cls(tuple(KeysValues(zeros(shape), zeros(shape)) for _ in range(layers)), memory.states.lengths * 0)
 
     def select(self, rows: Tensor) -> KVCache:

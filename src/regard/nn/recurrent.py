@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
-from regard.sequence import Padded
+from regard.sequence import Padded, select_position
 from regard.trace import tap, trace_context, tracing
 
 Cell = Literal["tanh", "relu", "lstm", "gru"]
@@ -365,4 +365,4 @@ def unroll(step: Callable[..., tuple[Tensor, Any]], x: Padded, state: Any) -> tu
 
 def _state_after(states: Tensor, steps_N: Tensor) -> Tensor:
     """Of states (N, 1 + T, ...), that of each row after its number of steps."""
-    return states.take_along_dim(steps_N.view(-1, *[1] * (states.ndim - 1)), 1).squeeze(1)
+    return select_position(states, steps_N)

@@ -182,7 +182,35 @@ class RenderedDigits(ImageSource):
         return "rendered digits, part of regard; MIT license"
 
 
-ImageData = ImageFolder | MNIST | RenderedDigits
+@dataclass(frozen=True, kw_only=True)
+class ImportedImages(ImageSource):
+    """The training images of a classifier that was trained elsewhere and imported: they are not here."""
+
+    kind: Literal["imported"] = "imported"
+    """the images that an imported model was trained on, by others; they are not here"""
+    source: str
+    """where the model came from"""
+    license: str = "not known"
+    """license of the model"""
+
+    def splits(self) -> tuple[str, ...]:
+        return ()
+
+    def file(self, split: str) -> str:
+        return f"{split} of {self.source}"
+
+    def examples(self, split: str) -> list[LabeledExample]:
+        raise ConfigError(
+            f"this model was imported from {self.source}, and the images that it was trained on are not here; name "
+            "your own: data.kind=images data.train=FOLDER, with model.init for fine-tuning, or regard eval RUN --data "
+            "FOLDER"
+        )
+
+    def credit(self) -> str:
+        return f"trained by others, imported from {self.source}. License of the model: {self.license}"
+
+
+ImageData = ImageFolder | MNIST | RenderedDigits | ImportedImages
 """Choices of data.kind for images"""
 
 

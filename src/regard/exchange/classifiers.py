@@ -1,0 +1,106 @@
+"""BERT that was fine-tuned to classify or to label, for transformers.
+
+A classifier is a BertForSequenceClassification, a tagger of subwords a BertForTokenClassification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from regard.errors import ModelError
+from regard.exchange.bert import BertFamily
+from regard.exchange.vision import label_config
+from regard.exchange.weight_table import WeightRow, linear
+from regard.models.bert import BertConfig
+from regard.tasks.classify.inputs import PairInput, TextInput
+from regard.tasks.classify.recipe import ClassificationModel
+from regard.tasks.label.recipe import LabelModel
+from regard.tasks.label.targets import TagTarget
+from regard.text import Tokenizer
+
+SEQUENCE, TOKEN = "BertForSequenceClassification", "BertForTokenClassification"
+
+
+@dataclass(frozen=True)
+class BertExport:
+    """A fine-tuned BERT as transformers describes it."""
+
+    config: dict[str, Any]
+    rows: list[WeightRow]
+    tokenizer: Tokenizer
+    template: str
+    """what stands around a text ($A)"""
+    pair: str | None = None
+    """what stands around a pair of texts ($A and $B)"""
+
+
+def describe_classifier(model: ClassificationModel | LabelModel, path: Path) -> BertExport:
+    """A fine-tuned BERT for transformers."""
+    if isinstance(model, LabelModel):
+        return describe_token_classifier(model, path)
+    return describe_sequence_classifier(model, path)
+
+
+def describe_sequence_classifier(model: ClassificationModel, path: Path) -> BertExport:
+    """A classifier of texts; one whose head transformers does not have is refused by name."""
+    shape, encoder = require_bert(model, path), model.input_encoder
+    if not isinstance(encoder, TextInput):
+        raise ModelError(f"{path}: {SEQUENCE} reads texts, and this run reads {encoder.unit}")
+    if model.recipe.task.pool != "first":
+        raise ModelError(
+            f'{path}: task.pool = "{model.recipe.task.pool}"; {SEQUENCE} reads the state of [CLS] through the pooler: '
+            "train it with task.pool = first"
+        )
+    rows = [
+        *BertFamily().rows(shape),
+        *linear("pool.pool.dense", "bert.pooler.dense"),
+        *linear("readout", "classifier"),
+    ]
+    config = BertFamily().write_config(shape, encoder.tokenizer.size) | {"architectures": [SEQUENCE]}
+    begin, end = encoder.tokenizer.tokens([encoder.tokenizer.sos, encoder.tokenizer.eos])
+    template = " ".join([begin, "$A", *([end] if encoder.add_eos else [])])
+    pair = f"{begin} $A {end} $B:1 {end}:1" if isinstance(encoder, PairInput) else None
+    return BertExport(config | label_config(model.labels.names), rows, encoder.tokenizer, template, pair)
+
+
+def describe_token_classifier(model: LabelModel, path: Path) -> BertExport:
+    """A tagger of subwords; with a CRF, or of whole words, it is refused by name."""
+    shape, pieces, target = require_bert(model, path), model.artifacts.subwords, model.target
+    if not isinstance(target, TagTarget):
+        raise ModelError(f"{path}: the labels are {model.recipe.data.label_type}, and {TOKEN} gives tags only")
+    if model.recipe.task.crf != "none":
+        raise ModelError(f'{path}: task.crf = "{model.recipe.task.crf}"; {TOKEN} has no CRF: train it with crf = none')
+    if pieces is None:
+        raise ModelError(
+            f'{path}: task.tokens = "words"; {TOKEN} reads the pieces of words: train it with task.tokens = subwords'
+        )
+    rows = [*BertFamily().rows(shape), *linear("readout", "classifier")]
+    config = BertFamily().write_config(shape, pieces.tokenizer.size) | {"architectures": [TOKEN]}
+    before, after = (pieces.tokenizer.tokens(ids) for ids in pieces.special_ids)
+    return BertExport(config | label_config(target.names), rows, pieces.tokenizer, " ".join([*before, "$A", *after]))
+
+
+def require_bert(model: ClassificationModel | LabelModel, path: Path) -> BertConfig:
+    """The config of a run with a BERT encoder and a word embedding of its width."""
+    shape, task = model.recipe.model, model.recipe.kind()
+    if not isinstance(shape, BertConfig):
+        raise ModelError(
+            f'{path}: model.kind = "{shape.kind}" of the task {task} cannot be written as a Hugging Face folder; of '
+            "texts there is bert"
+        )
+    if not isinstance(model.module.encoder.embed, nn.Embedding):
+        raise ModelError(f"{path}: its word vectors have another width than the model, which {SEQUENCE} does not have")
+    return shape
+
+
+def special_names(words: Tokenizer) -> Iterator[tuple[str, int]]:
+    """Special tokens of a BERT tokenizer, by their names in tokenizer_config.json."""
+    found = {"pad": words.pad, "unk": words.unk, "cls": words.sos, "sep": words.eos, "mask": words.mask}
+    for name, id in found.items():
+        if id is not None and id >= 0:
+            yield name, id

@@ -41,7 +41,7 @@ from regard.tasks.translate.filters import FilterConfig
 from regard.tasks.translate.loader import PairLoader
 from regard.tasks.translate.predict import Translation, Translator
 from regard.tasks.translate.prepare import TranslatePreparation, Vocabularies
-from regard.tasks.translate.sources import PairFiles, PairJsonl, PairTsv, TranslateData, read_pairs
+from regard.tasks.translate.sources import FilePairs, ImportedPairs, TranslateData, read_pairs
 from regard.text import TokenizerConfig
 from regard.text.token_rows import TokenStrings, tokenizer_strings
 from regard.train.checkpoint import Checkpoint
@@ -103,7 +103,8 @@ class TranslateRecipe(Recipe):
     def vocabularies(self, run: Path) -> Mapping[str, TokenStrings]:
         both = Vocabularies.load(run)
         source, target = tokenizer_strings(both.source), tokenizer_strings(both.target)
-        return {"encoder.embed.weight": source, "decoder.embed.weight": target, "decoder.readout.weight": target}
+        readout = {f"decoder.readout.{name}": target for name in ("weight", "bias")}
+        return {"encoder.embed.weight": source, "decoder.embed.weight": target, **readout}
 
     def loader(self, run: Path, group: ProcessGroup = ProcessGroup()) -> PairLoader:  # noqa: B008
         """The loader of the prepared data."""
@@ -150,7 +151,7 @@ class TranslateRecipe(Recipe):
         return f"{len(loader.train):,} train, {len(loader.valid):,} valid pairs       tokens  {self.text.kind} {words}"
 
     def data_credit(self) -> str:
-        if isinstance(self.data, PairFiles | PairTsv | PairJsonl):
+        if isinstance(self.data, FilePairs | ImportedPairs):
             return super().data_credit()
         return f"{self.data.kind} {self.data.direction}. {self.data.credit()}"
 

@@ -113,8 +113,38 @@ class PairJsonl(FileSource):
         return read_jsonl(self.file(split), self.source, self.target)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ImportedPairs:
+    """The training pairs of a model that was trained elsewhere and imported: they are not here."""
+
+    kind: Literal["imported"] = "imported"
+    """the pairs that an imported model was trained on, by others; they are not here"""
+    source: str
+    """where the model came from"""
+    license: str = "not known"
+    """license of the model"""
+
+    def splits(self) -> tuple[str, ...]:
+        return ()
+
+    def pairs(self, split: str) -> Iterator[Pair]:
+        """An error: there are no pairs."""
+        raise ConfigError(
+            f"this model was imported from {self.source}, and the pairs that it was trained on are not here; name your "
+            "own: data.kind=files data.train=[SOURCE,TARGET], with model.init for fine-tuning, or regard eval RUN "
+            "--data SOURCE TARGET"
+        )
+
+    def fetch(self, progress: object = None) -> None:
+        """Nothing to download."""
+
+    def credit(self) -> str:
+        """Origin and license of the model."""
+        return f"trained by others, imported from {self.source}. License of the model: {self.license}"
+
+
 FilePairs = PairFiles | PairTsv | PairJsonl
-TranslateData = PairFiles | PairTsv | PairJsonl | Tatoeba | Phrases
+TranslateData = PairFiles | PairTsv | PairJsonl | Tatoeba | Phrases | ImportedPairs
 """Choices of data.kind"""
 
 

@@ -18,6 +18,8 @@ from transformers import (
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
+    MarianConfig,
+    MarianMTModel,
     MistralConfig,
     MistralForCausalLM,
     OpenAIGPTConfig,
@@ -85,7 +87,7 @@ def randomized(model: PreTrainedModel, scale: float = 0.15) -> PreTrainedModel:
     """Random numbers on all weights, biases and norms too: a wrong mapping must not hide behind zeros and ones."""
     torch.manual_seed(5)
     with torch.no_grad():
-        for p in model.parameters():
+        for p in (p for p in model.parameters() if p.requires_grad):  # others are tables
             p += torch.randn_like(p) * scale
     return model.eval()
 
@@ -140,6 +142,54 @@ def qwen2(folder: Path) -> tuple[PreTrainedModel, Path]:
     settings = LLAMA | {"num_key_value_heads": 2, "bos_token_id": None, "eos_token_id": 0}
     model = randomized(Qwen2ForCausalLM(Qwen2Config(**settings, vocab_size=words.get_vocab_size())))
     return model, save(model, words, folder, eos_token="<|endoftext|>", pad_token="<|endoftext|>")
+
+
+FRENCH = ["le chat noir dort sur la table", "la petite fille mange une pomme rouge", "où est le café de la gare?"]
+ENGLISH = ["the black cat sleeps on the table", "the little girl eats a red apple", "where is the station café?"]
+MARIAN = {
+    "d_model": 24, "encoder_layers": 2, "decoder_layers": 1, "encoder_ffn_dim": 40, "decoder_ffn_dim": 40,
+    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "activation_function": "swish",
+    "scale_embedding": True, "max_position_embeddings": 96, "eos_token_id": 0,
+}  # fmt: skip
+
+
+def sentencepiece_pair(folder: Path) -> int:
+    """source.spm, target.spm and vocab.json as Marian's: </s> and <unk> first, <pad> last; returns their tokens."""
+    import sentencepiece
+
+    folder.mkdir(parents=True, exist_ok=True)
+    pieces: set[str] = set()
+    for side, lines in (("source", FRENCH), ("target", ENGLISH)):
+        (folder / "text").write_text("\n".join(lines * 4), encoding="utf-8")
+        sentencepiece.SentencePieceTrainer.train(
+            input=str(folder / "text"),
+            model_prefix=str(folder / side),
+            vocab_size=60,
+            minloglevel=2,
+            num_threads=1,
+            hard_vocab_limit=False,
+        )
+        (folder / f"{side}.model").rename(folder / f"{side}.spm")
+        (folder / f"{side}.vocab").unlink()
+        model = sentencepiece.SentencePieceProcessor(str(folder / f"{side}.spm"))
+        pieces |= {model.id_to_piece(id) for id in range(model.get_piece_size())}
+    (folder / "text").unlink()
+    tokens = ["</s>", "<unk>", *sorted(pieces - {"</s>", "<unk>", "<s>"}), "<pad>"]
+    (folder / "vocab.json").write_text(json.dumps({token: id for id, token in enumerate(tokens)}), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "MarianTokenizer"}))
+    return len(tokens)
+
+
+def marian(folder: Path, **settings: Any) -> tuple[MarianMTModel, Path]:
+    """A Marian with a random output bias, whose outputs begin with padding."""
+    size = sentencepiece_pair(folder)
+    ids = {"vocab_size": size, "pad_token_id": size - 1, "decoder_start_token_id": size - 1}
+    model = randomized(MarianMTModel(MarianConfig(**MARIAN | ids | settings)))
+    model.final_logits_bias += torch.randn_like(model.final_logits_bias)
+    model.generation_config.bad_words_ids = [[size - 1]]
+    model.generation_config.num_beams = 3
+    model.save_pretrained(folder)
+    return model, folder
 
 
 def mistral(folder: Path) -> tuple[PreTrainedModel, Path]:

@@ -101,12 +101,16 @@ def test_a_layout_that_transformers_does_not_have_is_refused(changes: dict[str, 
 
 
 def test_a_model_that_transformers_does_not_have_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "tiny.toml").write_text(f"{TINY_TRANSLATOR}[train]\nsteps = 1\nbatch_tokens = 256\n", encoding="utf-8")
+    recipe = (
+        TINY_TRANSLATOR.replace('"transformer"', '"seq2seq"').replace("heads = 2\n", "").replace("ffn_width = 32\n", "")
+    )
+    (tmp_path / "tiny.toml").write_text(f"{recipe}[train]\nsteps = 1\nbatch_tokens = 256\n", encoding="utf-8")
     assert invoke(["train", str(tmp_path / "tiny.toml"), "--out", str(tmp_path / "run"), "--quiet"]) == 0
     assert invoke(["export", str(tmp_path / "run"), "--to", "huggingface", "-o", str(tmp_path / "out")]) == 3
     message = (
-        f'{tmp_path / "run"}: model.kind = "transformer" of the task translate cannot be written as a Hugging Face '
-        "folder; there are gpt and llama of the task generate, and bert of the task fill"
+        f'{tmp_path / "run"}: model.kind = "seq2seq" of the task translate cannot be written as a Hugging Face '
+        "folder; there are gpt and llama of the task generate, bert of the task fill, and transformer of the task "
+        "translate"
     )
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

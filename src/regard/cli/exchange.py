@@ -116,7 +116,8 @@ def export_model(run: Path, to: str, out: Path) -> None:
     if to == "huggingface":
         from regard.exchange.export import export_run
 
-        export_run(run, out)
+        for note in export_run(run, out):
+            Console.of_verb().warn(note)
     else:
         export_as_graphs(run, to, out)
     click.echo(str(out))

@@ -5,8 +5,7 @@ A classifier is a BertForSequenceClassification, a tagger of subwords a BertForT
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,9 @@ from torch import nn
 
 from regard.errors import ModelError
 from regard.exchange.bert import BertFamily
+from regard.exchange.exported_model import ExportedModel, fast_tokenizer_files, special_ids
 from regard.exchange.vision import label_config
-from regard.exchange.weight_table import WeightRow, linear
+from regard.exchange.weight_table import linear
 from regard.models.bert import BertConfig
 from regard.tasks.classify.inputs import PairInput, TextInput
 from regard.tasks.classify.recipe import ClassificationModel
@@ -26,27 +26,14 @@ from regard.text import Tokenizer
 SEQUENCE, TOKEN = "BertForSequenceClassification", "BertForTokenClassification"
 
 
-@dataclass(frozen=True)
-class BertExport:
-    """A fine-tuned BERT as transformers describes it."""
-
-    config: dict[str, Any]
-    rows: list[WeightRow]
-    tokenizer: Tokenizer
-    template: str
-    """what stands around a text ($A)"""
-    pair: str | None = None
-    """what stands around a pair of texts ($A and $B)"""
-
-
-def describe_classifier(model: ClassificationModel | LabelModel, path: Path) -> BertExport:
+def describe_classifier(model: ClassificationModel | LabelModel, path: Path) -> ExportedModel:
     """A fine-tuned BERT for transformers."""
     if isinstance(model, LabelModel):
         return describe_token_classifier(model, path)
     return describe_sequence_classifier(model, path)
 
 
-def describe_sequence_classifier(model: ClassificationModel, path: Path) -> BertExport:
+def describe_sequence_classifier(model: ClassificationModel, path: Path) -> ExportedModel:
     """A classifier of texts; one whose head transformers does not have is refused by name."""
     shape, encoder = require_bert(model, path), model.input_encoder
     if not isinstance(encoder, TextInput):
@@ -61,14 +48,15 @@ def describe_sequence_classifier(model: ClassificationModel, path: Path) -> Bert
         *linear("pool.pool.dense", "bert.pooler.dense"),
         *linear("readout", "classifier"),
     ]
-    config = BertFamily().write_config(shape, encoder.tokenizer.size) | {"architectures": [SEQUENCE]}
+    config = describe_head(shape, encoder.tokenizer, SEQUENCE, model.labels.names)
     begin, end = encoder.tokenizer.tokens([encoder.tokenizer.sos, encoder.tokenizer.eos])
     template = " ".join([begin, "$A", *([end] if encoder.add_eos else [])])
     pair = f"{begin} $A {end} $B:1 {end}:1" if isinstance(encoder, PairInput) else None
-    return BertExport(config | label_config(model.labels.names), rows, encoder.tokenizer, template, pair)
+    names, limit = special_names(encoder.tokenizer), shape.max_positions
+    return ExportedModel(config, rows, fast_tokenizer_files(encoder.tokenizer, template, names, limit, pair))
 
 
-def describe_token_classifier(model: LabelModel, path: Path) -> BertExport:
+def describe_token_classifier(model: LabelModel, path: Path) -> ExportedModel:
     """A tagger of subwords; with a CRF, or of whole words, it is refused by name."""
     shape, pieces, target = require_bert(model, path), model.artifacts.subwords, model.target
     if not isinstance(target, TagTarget):
@@ -80,9 +68,16 @@ def describe_token_classifier(model: LabelModel, path: Path) -> BertExport:
             f'{path}: task.tokens = "words"; {TOKEN} reads the pieces of words: train it with task.tokens = subwords'
         )
     rows = [*BertFamily().rows(shape), *linear("readout", "classifier")]
-    config = BertFamily().write_config(shape, pieces.tokenizer.size) | {"architectures": [TOKEN]}
+    config = describe_head(shape, pieces.tokenizer, TOKEN, target.names)
     before, after = (pieces.tokenizer.tokens(ids) for ids in pieces.special_ids)
-    return BertExport(config | label_config(target.names), rows, pieces.tokenizer, " ".join([*before, "$A", *after]))
+    template, names = " ".join([*before, "$A", *after]), special_names(pieces.tokenizer)
+    return ExportedModel(config, rows, fast_tokenizer_files(pieces.tokenizer, template, names, shape.max_positions))
+
+
+def describe_head(shape: BertConfig, words: Tokenizer, architecture: str, labels: Iterable[str]) -> dict[str, Any]:
+    """The config.json of a BERT with a head of labels."""
+    own = {"architectures": [architecture], **label_config(labels), **special_ids(special_names(words))}
+    return BertFamily().write_config(shape, words.size) | own
 
 
 def require_bert(model: ClassificationModel | LabelModel, path: Path) -> BertConfig:
@@ -98,9 +93,7 @@ def require_bert(model: ClassificationModel | LabelModel, path: Path) -> BertCon
     return shape
 
 
-def special_names(words: Tokenizer) -> Iterator[tuple[str, int]]:
+def special_names(words: Tokenizer) -> dict[str, int]:
     """Special tokens of a BERT tokenizer, by their names in tokenizer_config.json."""
     found = {"pad": words.pad, "unk": words.unk, "cls": words.sos, "sep": words.eos, "mask": words.mask}
-    for name, id in found.items():
-        if id is not None and id >= 0:
-            yield name, id
+    return {name: id for name, id in found.items() if id is not None and id >= 0}

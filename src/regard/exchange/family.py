@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -48,6 +48,8 @@ class ImportedModel:
     """what the user should know"""
     given: Mapping[str, Tensor] = field(default_factory=dict)
     """weights that the other model does not have"""
+    arrange: Callable[[dict[str, Tensor]], dict[str, Tensor]] = dict
+    """what is done with the converted weights, where one there is not one here"""
 
 
 class ModelFamily(ABC):

@@ -45,6 +45,8 @@ class ForeignTokenizer:
     """whether `begin` is put before every text"""
     system: str | None = None
     """default system message of its chat template, if that is ChatML; None: it has no such template"""
+    remarks: tuple[str, ...] = ()
+    """what the user should know about it"""
 
     @classmethod
     def read(cls, folder: Path, config: ForeignSettings) -> ForeignTokenizer:
@@ -54,7 +56,7 @@ class ForeignTokenizer:
         inner = read_tokenizer(path, bool(settings.get("do_lower_case", True)))
         named = {name: token_name(settings.get(f"{name}_token")) for name in ("bos", "eos")}
         ids = {name: config.get(f"{name}_token_id") for name in named}
-        begin, end = (named[name] or _name_of(inner, ids[name]) for name in ("bos", "eos"))
+        begin, end = (named[name] or token_of_id(inner, ids[name]) for name in ("bos", "eos"))
         first = template_tokens(inner.to_str())[0]
         begins = first is not None or settings.get("add_bos_token") is True
         template = settings.get("chat_template") or _read_template(folder)
@@ -102,7 +104,8 @@ class ForeignTokenizer:
     def notes(self, rows: int) -> list[str]:
         """What the user should know about the vocabulary."""
         unused = rows - self.size
-        return [f"{unused:,} rows of the embedding have no token; they are kept as unused tokens"] if unused else []
+        rows_left = [f"{unused:,} rows of the embedding have no token; they are kept as unused tokens"]
+        return [*self.remarks, *(rows_left if unused else [])]
 
 
 def find_file(folder: Path) -> Path:
@@ -112,7 +115,7 @@ def find_file(folder: Path) -> Path:
             return folder / name
     if pair := find_byte_bpe(folder):
         return pair[0]
-    others = sorted(file.name for file in folder.glob("*") if file.suffix in (".model", ".spm"))
+    others = sorted(file.name for file in folder.glob("*") if file.suffix == ".model")
     if others:
         raise InputError(
             f"{folder}: {others[0]} is a SentencePiece model; write it as a tokenizer.json beside it: "
@@ -166,7 +169,7 @@ def _read_template(folder: Path) -> str | None:
         return None
 
 
-def _name_of(inner: tokenizers.Tokenizer, id: Any) -> str | None:
+def token_of_id(inner: tokenizers.Tokenizer, id: Any) -> str | None:
     """The token of an id in a config, or of the first of several."""
     first = id[0] if isinstance(id, list) and id else id
     return inner.id_to_token(first) if type(first) is int and first >= 0 else None

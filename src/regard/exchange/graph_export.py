@@ -10,7 +10,8 @@ from torch import Tensor
 
 import regard
 from regard.errors import ModelError
-from regard.exchange.export import model_card, render
+from regard.exchange.export import model_card
+from regard.exchange.exported_model import render_json
 from regard.exchange.graph import Graph, GraphPlan, difference
 from regard.exchange.graph_plans import plan_graphs
 from regard.exchange.pack import write_beside
@@ -60,7 +61,7 @@ def export_graphs(path: Path, out: Path, form: GraphFormat, progress: Progress =
             "largest_difference": worst,
         }  # fmt: skip
         card = model_card(path, model).decode() + "\n" + "\n".join(readme_lines(plan, form)) + "\n"
-        files = {**plan.files, INTERFACE: render(interface), "README.md": card.encode()}
+        files = {**plan.files, INTERFACE: render_json(interface), "README.md": card.encode()}
         for name, data in files.items():
             write_bytes_atomically(folder / name, data)
         progress("exporting", total, total)

@@ -13,7 +13,7 @@ import torch
 from regard.data.texts import ImportedText
 from regard.errors import ModelError
 from regard.exchange.decoder_graphs import DecoderPlan, decoder_graphs
-from regard.exchange.export import render, with_template
+from regard.exchange.exported_model import fast_tokenizer_files, render_json, with_template
 from regard.exchange.graph import GraphPlan, Port
 from regard.exchange.graph_inputs import GraphInput, PixelInput, RowInput, TokenInput
 from regard.exchange.image_preprocessing import PREPROCESSOR, describe_preprocessing
@@ -203,12 +203,8 @@ def limit(model: Model) -> int | None:
 def tokenizer_files(words: Tokenizer, template: str | None, most: int | None) -> dict[str, bytes]:
     """tokenizer.json with the special tokens around a text, and the settings with which transformers loads it."""
     special = {"pad": words.pad, "unk": words.unk, "bos": words.sos, "eos": words.eos, "mask": words.mask}
-    names = {f"{name}_token": words.tokens([id])[0] for name, id in special.items() if id is not None and id >= 0}
-    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
-    return {
-        "tokenizer.json": with_template(words, template).encode(),
-        "tokenizer_config.json": render({**settings, **names, "model_max_length": most}),
-    }
+    names = {name: id for name, id in special.items() if id is not None and id >= 0}
+    return fast_tokenizer_files(words, template, names, most)
 
 
 def pixel_input(encoder: ImageInput) -> PixelInput:
@@ -219,13 +215,13 @@ def pixel_input(encoder: ImageInput) -> PixelInput:
 
 def preprocessing_file(encoder: ImageInput) -> dict[str, bytes]:
     """How the pixels are made from an image."""
-    return {PREPROCESSOR: render(describe_preprocessing(encoder))}
+    return {PREPROCESSOR: render_json(describe_preprocessing(encoder))}
 
 
 def crf_file(module: CRFTagger) -> bytes:
     """The scores of a CRF as JSON."""
     crf = module.crf
-    return render({name: getattr(crf, name).tolist() for name in ("start", "transitions", "end")})
+    return render_json({name: getattr(crf, name).tolist() for name in ("start", "transitions", "end")})
 
 
 def refuse_spellings(path: Path, kind: str) -> ModelError:

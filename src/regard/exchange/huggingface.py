@@ -15,6 +15,7 @@ from regard.exchange.family import ImportedModel, ModelFamily, Origin
 from regard.exchange.gguf import GGUFModel
 from regard.exchange.gpt import GPT2Family, OpenAIGPTFamily
 from regard.exchange.llama import LlamaFamily
+from regard.exchange.marian import MarianFamily
 from regard.exchange.pack import write_beside
 from regard.exchange.settings import ForeignSettings, read_settings
 from regard.exchange.vision import ResNetFamily, ViTFamily
@@ -36,6 +37,7 @@ FAMILIES: tuple[ModelFamily, ...] = (
     DistilBertFamily(),
     ResNetFamily(),
     ViTFamily(),
+    MarianFamily(),
 )
 LICENSE = "license:"
 """begins the line with the license in the head of a README.md"""
@@ -76,7 +78,7 @@ def finish_import(
         progress("importing", done, total)
 
     weights = to_ours(rows, source, shapes, family.is_unused, report)
-    write_run(out, model, {**model.given, **weights})
+    write_run(out, model, {**model.given, **model.arrange(weights)})
     return list(model.notes)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from regard.data.scaling import SCALE_FILE
 from regard.errors import ModelError
+from regard.exchange.exported_model import ExportedModel, render_json
 from regard.exchange.family import ImportedModel, ModelFamily, Origin, check_layers
 from regard.exchange.image_preprocessing import PREPROCESSOR, describe_preprocessing, read_preprocessing
 from regard.exchange.settings import ForeignSettings
@@ -192,17 +192,7 @@ class ViTFamily(ImageFamily):
         return name.startswith("vit.pooler.") or name == "vit.embeddings.mask_token"
 
 
-@dataclass(frozen=True)
-class ImageExport:
-    """A classifier of images as transformers describes it."""
-
-    config: dict[str, Any]
-    rows: Iterable[WeightRow]
-    files: Mapping[str, dict[str, Any]]
-    """further JSON files, by name"""
-
-
-def describe_image_classifier(model: ClassificationModel, path: Path) -> ImageExport:
+def describe_image_classifier(model: ClassificationModel, path: Path) -> ExportedModel:
     """A classifier of images for transformers; one that it does not have is refused by name."""
     shape, encoder = model.recipe.model, model.image_input()
     if not isinstance(shape, ResNetConfig | ViTConfig):
@@ -219,8 +209,8 @@ def describe_image_classifier(model: ClassificationModel, path: Path) -> ImageEx
         )
     labels = label_config(model.labels.names)
     known = {"architectures": [family.architecture], "num_channels": encoder.shape.channels, **labels}
-    preprocessing = describe_preprocessing(encoder)
-    return ImageExport(family.write_config(shape, encoder) | known, family.rows(shape), {PREPROCESSOR: preprocessing})
+    files = {PREPROCESSOR: render_json(describe_preprocessing(encoder))}
+    return ExportedModel(family.write_config(shape, encoder) | known, family.rows(shape), files)
 
 
 def label_config(names: Iterable[str]) -> dict[str, Any]:
@@ -269,8 +259,3 @@ def conv_norm(ours: str, theirs: str) -> Iterator[WeightRow]:
     yield from linear(f"{ours}.norm", f"{theirs}.normalization")
     for name in ("running_mean", "running_var", TRACKED):
         yield from same(f"{ours}.norm.{name}", f"{theirs}.normalization.{name}")
-
-
-def render_json(content: Mapping[str, Any]) -> bytes:
-    """A JSON file of a run."""
-    return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()

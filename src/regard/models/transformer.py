@@ -9,7 +9,9 @@ dropped out (the paper has no such dropout, and it would rule out the fused kern
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import torch
@@ -35,14 +37,22 @@ from regard.nn.attention import (
     cross_attention_mask,
     self_attention_mask,
 )
-from regard.nn.feedforward import FeedForward
+from regard.nn.feedforward import FeedForward, GELUFeedForward, SwishFeedForward
 from regard.nn.kv_cache import KVCache
 from regard.nn.norm import LayerNorm
-from regard.nn.positions import LearnedPositions, Positions, Sinusoids
+from regard.nn.positions import LearnedPositions, Positions, SinusoidHalves, Sinusoids
 from regard.plurals import count_noun
 from regard.sequence import Memory, Padded, Rows, Tokens
-from regard.spaces import InputSpace, Space
+from regard.spaces import InputSpace, Space, Words
 from regard.trace import tap, tracing
+
+Activation = Literal["relu", "swish", "gelu", "gelu-tanh"]
+FEED_FORWARD: dict[str, Callable[..., nn.Module]] = {
+    "relu": FeedForward,
+    "swish": SwishFeedForward,
+    "gelu": partial(GELUFeedForward, approximate="none"),
+    "gelu-tanh": partial(GELUFeedForward, approximate="tanh"),
+}
 
 
 @dataclass(frozen=True)
@@ -57,7 +67,7 @@ class TransformerConfig(EncoderDecoderConfigBase):
     kind: Literal["transformer"] = "transformer"
     """Vaswani et al. 2017"""
     layers: int = 6
-    """number of stacked layers, in the encoder and in the decoder"""
+    """number of stacked layers, in the encoder and, without decoder_layers, in the decoder"""
     width: int = 512
     """model width: embeddings and hidden states"""
     ffn_width: int = 2048
@@ -68,15 +78,26 @@ class TransformerConfig(EncoderDecoderConfigBase):
     """share of numbers dropped from each sublayer's output and from the embeddings"""
     norm: Literal["post", "pre"] = "post"
     """layer normalization: after the residual sum (post, the paper) or before the sublayer (pre)"""
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    """positional encoding"""
+    positions: Literal["sinusoidal", "sinusoidal-halves", "learned"] = "sinusoidal"
+    """positional encoding: sinusoidal, sines and cosines in turn (the paper); sinusoidal-halves, all sines before all
+    cosines (Marian); or learned"""
     max_positions: int = 1024
     """size of the table of learned positions"""
     tie: Literal["all", "target", "none"] = "all"
     """embeddings tied to the output projection: source and target (needs one vocabulary), target, or none"""
+    activation: Activation = "relu"
+    """activation of the feed-forward networks: relu (the paper), swish (Marian), gelu or gelu-tanh"""
+    scale_embedding: bool = True
+    """multiply embeddings by the square root of the width (the paper, section 3.4)"""
+    output_bias: bool = False
+    """the output projection has a bias (Marian); the paper's has none"""
+    decoder_layers: int | None = None
+    """layers of the decoder, if not as many as in the encoder"""
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "layers", "width", "ffn_width", "heads", "max_positions")
+        if self.decoder_layers is not None:
+            check_at_least(self, 1, "decoder_layers")
         check_heads(self.width, self.heads)
         check_share(self, "dropout")
 
@@ -91,7 +112,13 @@ class TransformerConfig(EncoderDecoderConfigBase):
     @property
     def summary(self) -> str:
         """One-line description of the model."""
-        return f"transformer {self.layers}+{self.layers} layers, {count_noun(self.heads, 'head')}, width {self.width}"
+        layers = f"{self.layers}+{self.decoder_depth}"
+        return f"transformer {layers} layers, {count_noun(self.heads, 'head')}, width {self.width}"
+
+    @property
+    def decoder_depth(self) -> int:
+        """Layers of the decoder."""
+        return self.decoder_layers or self.layers
 
     @property
     def position_limit(self) -> int | None:
@@ -160,7 +187,7 @@ class EncoderLayer(Layer):
         super().__init__()
         norm, width = NORMS[config.norm], config.width
         self.attention = SelfAttention(width, config.heads, "query:source key:source")
-        self.ffn = FeedForward(width, config.ffn_width, "source")
+        self.ffn = FEED_FORWARD[config.activation](width, config.ffn_width, side="source")
         self.attention_norm, self.ffn_norm = (norm(width, config.dropout, "source") for _ in range(2))
 
     def forward(self, x_BSD: Tensor, mask: AttentionMask) -> Tensor:
@@ -180,7 +207,7 @@ class DecoderLayer(Layer):
         super().__init__()
         norm, width = NORMS[config.norm], config.width
         self.attention, self.cross = SelfAttention(width, config.heads), CrossAttention(width, config.heads)
-        self.ffn = FeedForward(width, config.ffn_width)
+        self.ffn = FEED_FORWARD[config.activation](width, config.ffn_width)
         self.attention_norm, self.cross_norm, self.ffn_norm = (norm(width, config.dropout) for _ in range(3))
 
     def forward(
@@ -206,10 +233,13 @@ class InputEmbedding(nn.Module):
     def __init__(self, config: TransformerConfig, side: str = "target") -> None:
         super().__init__()
         self.axes = f"batch position:{side} width"
-        self.scale, self.dropout = math.sqrt(config.width), nn.Dropout(config.dropout)
+        self.scale = math.sqrt(config.width) if config.scale_embedding else 1.0
+        self.dropout = nn.Dropout(config.dropout)
         self.positions: Positions
         if config.positions == "learned":
             self.positions = LearnedPositions(config.width, config.max_positions)
+        elif config.positions == "sinusoidal-halves":
+            self.positions = SinusoidHalves(config.width)
         else:
             self.positions = Sinusoids(config.width)
 
@@ -264,10 +294,12 @@ class TransformerDecoder(Decoder):
             InputEmbedding(config),
             space.head(config.width),
         )
-        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_depth))
         self.norm = LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
         if config.tie != "none":
             space.tie(self.embed, self.readout)
+        if config.output_bias and isinstance(space, Words):
+            self.readout.bias = nn.Parameter(torch.zeros(space.size))
 
     def start(self, memory: Memory, max_tokens: int) -> State:
         cache = KVCache.empty(memory, len(self.layers), self.heads, max_tokens, self.width // self.heads)

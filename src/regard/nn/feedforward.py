@@ -40,6 +40,18 @@ class GELUFeedForward(nn.Module):
         return project_down(self, F.gelu(self.up(x_NLD), approximate=self.approximate))
 
 
+class SwishFeedForward(nn.Module):
+    """Feed-forward network with Swish, x * sigmoid(x) (Ramachandran et al. 2017), as in Marian's models."""
+
+    def __init__(self, width: int, inner: int, side: str = "target") -> None:
+        super().__init__()
+        self.axes = f"batch position:{side} width"
+        self.up, self.down = nn.Linear(width, inner), nn.Linear(inner, width)
+
+    def forward(self, x_NLD: Tensor) -> Tensor:
+        return project_down(self, F.silu(self.up(x_NLD)))
+
+
 class SwiGLU(nn.Module):
     """Gated feed-forward network: down(silu(gate(x)) * up(x)), without biases (Shazeer 2020)."""
 
@@ -53,6 +65,6 @@ class SwiGLU(nn.Module):
         return project_down(self, F.silu(self.gate(x_NLD)) * self.up(x_NLD))
 
 
-def project_down(ffn: FeedForward | GELUFeedForward | SwiGLU, hidden_NLF: Tensor) -> Tensor:
+def project_down(ffn: FeedForward | GELUFeedForward | SwishFeedForward | SwiGLU, hidden_NLF: Tensor) -> Tensor:
     """The second linear layer of a feed-forward network; records its input and its output."""
     return tap(ffn, "output", ffn.down(tap(ffn, "activations", hidden_NLF, ffn.axes)), ffn.axes)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from regard.device import module_device
 from regard.nn.int8_argmax import Int8Argmax
-from regard.nn.positions import Sinusoids
+from regard.nn.positions import SinusoidHalves, Sinusoids
 
 M = TypeVar("M", bound=nn.Module)
 PREPACKS = all(hasattr(torch.ops.mkldnn, name) for name in ("_reorder_linear_weight", "_linear_pointwise"))
@@ -58,7 +58,7 @@ def _convert(module: nn.Module, positions: int) -> nn.Module:
         return InferenceLinear(module)
     if type(module) is nn.Dropout:
         return nn.Identity().eval()
-    if type(module) is Sinusoids and positions:
+    if isinstance(module, Sinusoids | SinusoidHalves) and positions:
         return SinusoidTable(module, positions)
     new = copy.copy(module)
     new._parameters = {n: p if p is None else nn.Parameter(p.detach(), False) for n, p in module._parameters.items()}
@@ -114,7 +114,7 @@ class SinusoidTable(nn.Module):
     True
     """
 
-    def __init__(self, sinusoids: Sinusoids, size: int) -> None:
+    def __init__(self, sinusoids: Sinusoids | SinusoidHalves, size: int) -> None:
         super().__init__()
         self.sinusoids, self.size = sinusoids, size
         self.table = sinusoids(torch.arange(size, device="cpu"))

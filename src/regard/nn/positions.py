@@ -1,10 +1,11 @@
-"""Positional encodings: sinusoidal (Vaswani et al. 2017, 3.5) or learned (Gehring et al. 2017)."""
+"""Positional encodings: sinusoidal (Vaswani et al. 2017, 3.5), with sines first, or learned (Gehring et al. 2017)."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
+from regard.device import widest_float
 from regard.errors import DataError
 
 
@@ -26,6 +27,24 @@ class Sinusoids(nn.Module):
         return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)[..., : self.width]
 
 
+class SinusoidHalves(nn.Module):
+    """The sinusoids of `Sinusoids` in two halves, all sines before all cosines, as Marian and Tensor2Tensor have them.
+
+    >>> SinusoidHalves(4)(torch.tensor([[0]]))
+    tensor([[[0., 0., 1., 1.]]])
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def forward(self, positions_NL: Tensor) -> Tensor:
+        exponents = torch.arange(0, self.width, 2, device=positions_NL.device) / self.width
+        wide = widest_float(positions_NL.device)  # of long texts float32 would lose digits of the angle
+        angle = positions_NL[..., None].to(wide) / 10_000 ** exponents.to(wide)
+        return torch.cat([angle.sin(), angle.cos()], -1)[..., : self.width].float()
+
+
 class LearnedPositions(nn.Module):
     """Learned positional embeddings; a position beyond the table is an error, never a wrong vector."""
 
@@ -45,4 +64,4 @@ class LearnedPositions(nn.Module):
         return self.table(positions_NL)
 
 
-Positions = Sinusoids | LearnedPositions
+Positions = Sinusoids | SinusoidHalves | LearnedPositions

@@ -10,7 +10,7 @@ from regard.data.splits import SPLITS
 from regard.data.tatoeba import Tatoeba
 from regard.errors import ConfigError
 from regard.progress import DownloadProgress
-from regard.tasks.translate.sources import Corpus, PairFiles, PairJsonl, PairTsv, describe_corpus
+from regard.tasks.translate.sources import Corpus, ImportedPairs, PairFiles, PairJsonl, PairTsv, describe_corpus
 from regard.tasks.translate.synthetic_record import SyntheticRecord
 from regard.tasks.translate.tags import SourceTags, check_tag
 
@@ -109,5 +109,5 @@ class MixedPairs:
         return f"a mix of {len(self.parts)} corpora:{parts}" if len(self.parts) > 1 else self.parts[0].credit()
 
 
-TranslateData = Corpus | MixedPairs
+TranslateData = Corpus | MixedPairs | ImportedPairs
 """Choices of data.kind"""

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from regard.data.lines import printable
 from regard.decode import Constraints, DecodeConfig, Hypothesis, UnsatisfiableConstraint, score, search
+from regard.decode.processors import LogitsProcessor, ban
 from regard.errors import DataError, LineError
 from regard.models.base import EncoderDecoder
 from regard.sequence import Tokens
@@ -117,7 +118,7 @@ class Translator:
         prompt = Tokens.full(torch.full((len(ids), 1), vocabulary.sos))
         prefixes = Tokens.pad([vocabulary.encode(prefix).ids] * len(ids)) if prefix else None
         constraints = None if required is None else [self._constraint(i, words) for i, words in enumerate(required)]
-        strategy = self.config.strategy(vocabulary.eos, prefixes, constraints)
+        strategy = self.config.strategy(vocabulary.eos, prefixes, constraints, self._processors())
         limits = self.config.limits(source)
         limits = limits if self.max_positions is None else limits.clamp(max=self.max_positions)
         if prefixes is not None and prefixes.data.shape[1] >= int(limits.min()):
@@ -131,6 +132,11 @@ class Translator:
         if tracing():
             tap_output(self.model, vocabulary, [hypotheses[0].tokens for hypotheses in found])
         return found
+
+    def _processors(self) -> tuple[LogitsProcessor, ...]:
+        """Where outputs begin with padding, as Marian's do, it is banned: training gives its logit no meaning."""
+        vocabulary = self.vocabularies.target
+        return (ban(vocabulary.pad),) if vocabulary.sos == vocabulary.pad else ()
 
     def _check_prefix(self, prefix: str) -> str:
         vocabulary = self.vocabularies.target

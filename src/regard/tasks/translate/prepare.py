@@ -42,7 +42,8 @@ class Vocabularies:
 
     @property
     def is_shared(self) -> bool:
-        return self.source == self.target
+        """Whether both sides have one vocabulary; they may still cut texts in two ways, as Marian's tokenizers do."""
+        return self.source == self.target or self.source.vocabulary == self.target.vocabulary
 
     def with_tags(self, tags: SourceTags) -> Vocabularies:
         """The same with each tag as a token of the source, and of a shared vocabulary."""
@@ -52,7 +53,7 @@ class Vocabularies:
     def save(self, folder: Path) -> None:
         """Write tokenizer.json; with two vocabularies, tokenizer.source.json and tokenizer.target.json."""
         sides = {".source": self.source, ".target": self.target}
-        for suffix, tokenizer in ({"": self.source} if self.is_shared else sides).items():
+        for suffix, tokenizer in ({"": self.source} if self.source == self.target else sides).items():
             tokenizer.save(folder / f"tokenizer{suffix}.json")
 
     @classmethod

@@ -103,7 +103,8 @@ class TranslateRecipe(Recipe):
     def vocabularies(self, run: Path) -> Mapping[str, TokenStrings]:
         both = Vocabularies.load(run)
         source, target = tokenizer_strings(both.source), tokenizer_strings(both.target)
-        return {"encoder.embed.weight": source, "decoder.embed.weight": target, "decoder.readout.weight": target}
+        readout = {f"decoder.readout.{name}": target for name in ("weight", "bias")}
+        return {"encoder.embed.weight": source, "decoder.embed.weight": target, **readout}
 
     def loader(self, run: Path, group: ProcessGroup = ProcessGroup()) -> PairLoader:  # noqa: B008
         """The loader of the prepared data."""

@@ -113,14 +113,44 @@ class PairJsonl(FileSource):
         return read_jsonl(self.file(split), self.source, self.target)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ImportedPairs:
+    """The training pairs of a model that was trained elsewhere and imported: they are not here."""
+
+    kind: Literal["imported"] = "imported"
+    """the pairs that an imported model was trained on, by others; they are not here"""
+    source: str
+    """where the model came from"""
+    license: str = "not known"
+    """license of the model"""
+
+    def splits(self) -> tuple[str, ...]:
+        return ()
+
+    def pairs(self, split: str) -> Iterator[Pair]:
+        """An error: there are no pairs."""
+        raise ConfigError(
+            f"this model was imported from {self.source}, and the pairs that it was trained on are not here; name your "
+            "own: data.kind=files data.train=[SOURCE,TARGET], with model.init for fine-tuning, or regard eval RUN "
+            "--data SOURCE TARGET"
+        )
+
+    def fetch(self, progress: object = None) -> None:
+        """Nothing to download."""
+
+    def credit(self) -> str:
+        """Origin and license of the model."""
+        return f"trained by others, imported from {self.source}. License of the model: {self.license}"
+
+
 FilePairs = PairFiles | PairTsv | PairJsonl
 Corpus = PairFiles | PairTsv | PairJsonl | Tatoeba | Phrases
 """One corpus: choices of data.kind beside a mix of them"""
 
 
-def describe_corpus(corpus: Corpus) -> str:
+def describe_corpus(corpus: Corpus | ImportedPairs) -> str:
     """Kind, origin and license of a corpus, for the model card."""
-    if isinstance(corpus, FilePairs):
+    if isinstance(corpus, FilePairs | ImportedPairs):
         return corpus.credit()
     return f"{corpus.kind} {corpus.direction}. {corpus.credit()}"
 

@@ -71,6 +71,8 @@ def export_run(path: Path, out: Path) -> None:
     names = {f"{name}_token": words.tokens([id])[0] for name, id in found.names.items()}
     limit = {"model_max_length": model.recipe.model.position_limit}
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, **names, **limit}
+    if found.pair is not None:
+        settings["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
     ids = {f"{name}_token_id": found.names[name] for name in ("bos", "eos", "pad") if name in found.names}
     files = {
         "tokenizer.json": with_template(words, found.template, found.pair).encode(),

@@ -93,7 +93,8 @@ def difference(found: Tensor, expected: Tensor) -> float:
         return float("inf")
     if not expected.numel():
         return 0.0
-    worst = (found.double() - expected.double()).abs().max() / expected.abs().max().clamp(min=1.0)
+    own = expected.double()
+    worst = (found.double() - own).abs().max() / own.abs().max().clamp(min=1.0)
     return float("inf") if worst.isnan() else float(worst)
 
 

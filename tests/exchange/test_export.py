@@ -91,7 +91,8 @@ def test_a_model_that_transformers_does_not_have_is_refused(tmp_path: Path, caps
     assert invoke(["export", str(tmp_path / "run"), "--to", "huggingface", "-o", str(tmp_path / "out")]) == 3
     message = (
         f'{tmp_path / "run"}: model.kind = "transformer" of the task translate cannot be written as a Hugging Face '
-        "folder; there are gpt and llama of the task generate, and bert of the task fill"
+        "folder; there are gpt and llama of the task generate, bert of the tasks fill, classify and label, resnet and "
+        "vit of classify"
     )
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

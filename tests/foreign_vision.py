@@ -17,8 +17,8 @@ from transformers import (
 
 LABELS = {0: "zebra", 1: "été", 2: "a dog"}
 PREPROCESSING = {
-    "size": {"height": 32, "width": 32}, "do_normalize": True, "image_mean": [0.5, 0.4, 0.3], "image_std": [0.2, 0.3, 0.4],
-    "rescale_factor": 1 / 255, "resample": 2,
+    "size": {"height": 32, "width": 32}, "do_normalize": True, "image_mean": [0.5, 0.4, 0.3],
+    "image_std": [0.2, 0.3, 0.4], "rescale_factor": 1 / 255, "resample": 2,
 }  # fmt: skip
 RESNET = {"embedding_size": 4, "depths": [1, 2], "num_channels": 3}
 VIT = {

@@ -23,6 +23,7 @@ LONG_FUNCTIONS = {
     "studio/app.py:build": "a table of routes, one per line",
 }
 MANY_PARAMETERS = {
+    "exchange/onnx.py:recurrent_translations.translate.layer": "torch's exporter takes the parameters of its operator",
     "nn/rnnsearch_loop.py:rnnsearch_loop": "the tensors of one attention layer, as the autograd function takes them",
     "nn/rnnsearch_loop.py:_RNNsearchLoop.forward": "torch.autograd.Function takes tensors one by one",
 }

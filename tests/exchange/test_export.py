@@ -109,8 +109,8 @@ def test_a_model_that_transformers_does_not_have_is_refused(tmp_path: Path, caps
     assert invoke(["export", str(tmp_path / "run"), "--to", "huggingface", "-o", str(tmp_path / "out")]) == 3
     message = (
         f'{tmp_path / "run"}: model.kind = "seq2seq" of the task translate cannot be written as a Hugging Face '
-        "folder; there are gpt and llama of the task generate, bert of the task fill, and transformer of the task "
-        "translate"
+        "folder; there are gpt and llama of the task generate, bert of the tasks fill, classify and label, resnet and "
+        "vit of classify, and transformer of the task translate"
     )
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

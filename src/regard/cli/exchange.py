@@ -71,10 +71,10 @@ def import_model(source: str, out: Path | None) -> None:
     """Turn a model that was trained elsewhere into a run, which is used, evaluated, looked into and fine-tuned as any.
 
     SOURCE is a folder as transformers saves it, with config.json, the weights as safetensors and the tokenizer: GPT-2,
-    OpenAI GPT, Llama and its kin (Mistral, Qwen2, SmolLM2, TinyLlama), BERT and its kin (MiniLM, DistilBERT). Or a GGUF
-    file of a Llama model, which needs the package gguf. Or the name of a model that is downloaded: minilm (a BERT
-    encoder of sentences, 91 MB), smollm2 (a chat model of 135 million parameters, 98 MB). Weight files that may run
-    code when they are read (.bin, .pt) are refused.
+    OpenAI GPT, Llama and its kin (Mistral, Qwen2, SmolLM2, TinyLlama), BERT and its kin (MiniLM, DistilBERT), ResNet
+    and ViT as classifiers of images. Or a GGUF file of a Llama model, which needs the package gguf. Or the name of a model
+    that is downloaded: minilm (a BERT encoder of sentences, 91 MB), smollm2 (a chat model of 135 million parameters,
+    98 MB). Weight files that may run code when they are read (.bin, .pt) are refused.
 
     \b
     Examples:
@@ -101,16 +101,22 @@ def import_model(source: str, out: Path | None) -> None:
 @click.option("--to", type=click.Choice(["huggingface", "onnx", "torch"]), required=True, help="The library.")
 @click.option("-o", "--out", type=PATH, required=True, help="The folder to write.")
 def export_model(run: Path, to: str, out: Path) -> None:
-    """Write the model of a run as a folder that transformers loads with AutoModel and AutoTokenizer.
+    """Write the model of a run as a folder for another library.
 
-    The folder has config.json, the weights as safetensors, the tokenizer and the model card. There are gpt and llama of
-    the task generate (GPT2LMHeadModel, OpenAIGPTLMHeadModel, LlamaForCausalLM, Qwen2ForCausalLM) and bert of the task
-    fill (BertForMaskedLM, BertForPreTraining); others are refused. `regard import` reads the folder again, to the bit.
+    huggingface: transformers loads it with AutoModel and AutoTokenizer: config.json, the weights as safetensors, the
+    tokenizer and the model card. There are gpt and llama of the task generate, bert of the tasks fill, classify and
+    label, resnet and vit of the task classify. `regard import` reads the folder again, to the bit, unless it is a BERT
+    with the head of another task.
+
+    onnx, torch: graphs that run without regard, as ONNX files (needs `pip install "regard[onnx]"`) or as programs of
+    torch.export (.pt2): an encoder and a decoding step for translate and caption, a step for generate, inputs to logits
+    for classify, label and fill. graphs.json lists their inputs and outputs. They are compared with the model before
+    the folder appears. What a library cannot hold is refused by name.
 
     \b
     Examples:
       regard export runs/mine --to huggingface -o models/mine
-      regard export model.regard --to huggingface -o models/mine
+      regard export model.regard --to onnx -o models/mine-onnx
     """
     open_run(run)
     if to == "huggingface":

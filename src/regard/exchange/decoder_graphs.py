@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from regard.exchange.graph import Graph, GraphPlan, Port, Run, Structure, difference
-from regard.exchange.graph_inputs import SEED, GraphInput
+from regard.exchange.graph_inputs import GraphInput
 from regard.models.base import EncoderDecoder, State
 from regard.models.transformer import SourceKV
 from regard.nn.attention import AttentionMask, KeysValues
@@ -169,15 +169,15 @@ class DecoderPlan(GraphPlan):
         return found
 
     @torch.no_grad()
-    def check(self, run: Run) -> float:
+    def check(self, run: Run, seed: int = 0) -> float:
         check = self._check_translation if self.inputs is not None else self._check_language_model
-        return max(check(run, lengths) for lengths in LENGTHS)
+        return max(check(run, lengths, seed) for lengths in LENGTHS)
 
-    def _check_translation(self, run: Run, lengths: Sequence[int]) -> float:
+    def _check_translation(self, run: Run, lengths: Sequence[int], seed: int) -> float:
         """Steps from a source, compared with the model's own decoding of each row alone."""
         assert self.inputs is not None
-        model, inputs = self.step.model, self.inputs.draw(lengths)
-        ids_NT = draw_ids(self.vocabulary, len(lengths), STEPS)
+        model, inputs = self.step.model, self.inputs.draw(lengths, seed)
+        ids_NT = draw_ids(self.vocabulary, len(lengths), STEPS, seed)
         given = run("encoder", inputs)
         source, past = given[: self.step.source_count], given[self.step.source_count :] or self.empty(len(lengths))
         states = [model.start(self.inputs.read_row(inputs, row), STEPS) for row in range(len(lengths))]
@@ -189,10 +189,10 @@ class DecoderPlan(GraphPlan):
                 worst = max(worst, difference(logits[row : row + 1], model.readout(features)))
         return worst
 
-    def _check_language_model(self, run: Run, lengths: Sequence[int]) -> float:
+    def _check_language_model(self, run: Run, lengths: Sequence[int], seed: int) -> float:
         """Prompts and steps after them, compared with one pass over each row; prompts are padded on the left."""
         model, size, batch = self.step.model, max(lengths), len(lengths)
-        ids_NT = draw_ids(self.vocabulary, batch, size + STEPS)
+        ids_NT = draw_ids(self.vocabulary, batch, size + STEPS, seed)
         past, found = self.empty(batch), list[Tensor]()
         if isinstance(self.step, AttentionStep):
             mask_NT = (torch.arange(size + STEPS) >= size - torch.tensor(lengths)[:, None]).long()
@@ -233,9 +233,9 @@ class DecoderPlan(GraphPlan):
         )
 
 
-def draw_ids(vocabulary: int, batch: int, length: int) -> Tensor:
+def draw_ids(vocabulary: int, batch: int, length: int, seed: int = 0) -> Tensor:
     """Random token ids."""
-    return torch.randint(vocabulary, (batch, length), generator=torch.Generator().manual_seed(SEED + 1))
+    return torch.randint(vocabulary, (batch, length), generator=torch.Generator().manual_seed(seed + 1))
 
 
 @dataclass(frozen=True)
@@ -290,8 +290,8 @@ def find_step(model: EncoderDecoder, sample: StateSample, vocabulary: int) -> De
     source = None if sample.source is None else Structure.of(sample.source, "source")
     step = kind(model, source, Structure.of(sample.past, PAST))
     used = used_leaves(step, sample.step_inputs(step, vocabulary))
-    past = step.past.only([number for number, is_used in zip(step.past.used, used[step.source_count :]) if is_used])
-    source = source and source.only([number for number, is_used in zip(source.used, used) if is_used])
+    past = step.past.restrict([number for number, is_used in zip(step.past.used, used[step.source_count :]) if is_used])
+    source = source and source.restrict([number for number, is_used in zip(source.used, used) if is_used])
     return kind(model, source, past).eval()
 
 

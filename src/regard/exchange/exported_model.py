@@ -39,10 +39,12 @@ def fast_tokenizer_files(
     `template` is what stands around a text ($A), `pair` what stands around two ($A and $B); `names` are special tokens.
     """
     special = {f"{name}_token": words.tokens([id])[0] for name, id in names.items()}
-    settings = {
+    settings: dict[str, Any] = {
         "tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False,
         "model_max_length": limit, **special,
     }  # fmt: skip
+    if pair is not None:
+        settings["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
     return {
         "tokenizer.json": with_template(words, template, pair).encode(),
         "tokenizer_config.json": render_json(settings),

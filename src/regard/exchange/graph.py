@@ -75,7 +75,7 @@ class GraphPlan(ABC):
     """further files, by name: tokenizers, preprocessing"""
 
     @abstractmethod
-    def check(self, run: Run) -> float:
+    def check(self, run: Run, seed: int = 0) -> float:
         """The largest difference between the outputs of the graphs and those of the model, on random inputs."""
 
     @abstractmethod
@@ -93,7 +93,8 @@ def difference(found: Tensor, expected: Tensor) -> float:
         return float("inf")
     if not expected.numel():
         return 0.0
-    worst = (found.double() - expected.double()).abs().max() / expected.abs().max().clamp(min=1.0)
+    own = expected.double()
+    worst = (found.double() - own).abs().max() / own.abs().max().clamp(min=1.0)
     return float("inf") if worst.isnan() else float(worst)
 
 
@@ -116,7 +117,7 @@ class Structure:
         kept = tuple(None if isinstance(leaf, Tensor) else leaf for leaf in leaves)
         return cls(spec, kept, tuple(leaf_names(rows, name)), used)
 
-    def only(self, used: Sequence[int]) -> Structure:
+    def restrict(self, used: Sequence[int]) -> Structure:
         """The same with fewer tensors: the others are None when it is built."""
         return Structure(self.spec, self.leaves, self.names, tuple(used))
 

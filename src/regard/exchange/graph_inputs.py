@@ -12,9 +12,6 @@ from torch import Tensor
 from regard.exchange.graph import Port
 from regard.sequence import Clips, Images, Rows, Tokens
 
-SEED = 7
-"""of random examples"""
-
 
 class GraphInput(ABC):
     """What a model reads, as plain tensors."""
@@ -25,7 +22,7 @@ class GraphInput(ABC):
         """The inputs of a graph."""
 
     @abstractmethod
-    def draw(self, lengths: Sequence[int]) -> tuple[Tensor, ...]:
+    def draw(self, lengths: Sequence[int], seed: int = 0) -> tuple[Tensor, ...]:
         """Random inputs, one row for each length; where inputs have no length, so many rows."""
 
     @abstractmethod
@@ -63,8 +60,8 @@ class TokenInput(GraphInput):
             found.append(Port("token_type_ids", axes, torch.long, "segment of each token, from 0"))
         return tuple(found)
 
-    def draw(self, lengths: Sequence[int]) -> tuple[Tensor, ...]:
-        generator, shape = torch.Generator().manual_seed(SEED), (len(lengths), max(lengths))
+    def draw(self, lengths: Sequence[int], seed: int = 0) -> tuple[Tensor, ...]:
+        generator, shape = torch.Generator().manual_seed(seed), (len(lengths), max(lengths))
 
         def integers(size: int, *more: int) -> Tensor:
             return torch.randint(size, (*shape, *more), generator=generator)
@@ -108,8 +105,8 @@ class PixelInput(GraphInput):
         meaning = "(pixel x rescale_factor - image_mean) / image_std of each channel (preprocessor_config.json)"
         return (Port("pixel_values", ("batch", *self.size), torch.float32, meaning),)
 
-    def draw(self, lengths: Sequence[int]) -> tuple[Tensor, ...]:
-        return (torch.randn(len(lengths), *self.size, generator=torch.Generator().manual_seed(SEED)),)
+    def draw(self, lengths: Sequence[int], seed: int = 0) -> tuple[Tensor, ...]:
+        return (torch.randn(len(lengths), *self.size, generator=torch.Generator().manual_seed(seed)),)
 
     def read(self, *tensors: Tensor) -> Rows:
         return (Clips if self.frames else Images)(*tensors)
@@ -129,8 +126,8 @@ class RowInput(GraphInput):
         meaning = "(value - mean) / scale of each column (see columns)"
         return (Port("features", ("batch", self.columns), torch.float32, meaning),)
 
-    def draw(self, lengths: Sequence[int]) -> tuple[Tensor, ...]:
-        return (torch.randn(len(lengths), self.columns, generator=torch.Generator().manual_seed(SEED)),)
+    def draw(self, lengths: Sequence[int], seed: int = 0) -> tuple[Tensor, ...]:
+        return (torch.randn(len(lengths), self.columns, generator=torch.Generator().manual_seed(seed)),)
 
     def read(self, *tensors: Tensor) -> Tokens:
         return Tokens.full(tensors[0][:, None])

@@ -34,12 +34,12 @@ class ReaderPlan(GraphPlan):
     """One graph: inputs to logits."""
 
     @torch.no_grad()
-    def check(self, run: Run) -> float:
+    def check(self, run: Run, seed: int = 0) -> float:
         (graph,) = self.graphs
         reader: Reader = graph.module  # type: ignore[assignment]
         worst = 0.0
         for lengths in LENGTHS:
-            inputs = reader.inputs.draw(lengths)
+            inputs = reader.inputs.draw(lengths, seed)
             found = run(graph.name, inputs)
             for row, length in enumerate(lengths):
                 expected = reader.answer(reader.model, reader.inputs.read_row(inputs, row))

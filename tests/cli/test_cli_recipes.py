@@ -102,7 +102,7 @@ def test_the_schema_describes_every_setting(run_cli):
     found = json.loads(run_cli("config", "schema", "--task", "translate").out)
     assert found["required"] == ["data", "model"]
     kinds = [option["properties"]["kind"]["enum"][0] for option in found["properties"]["data"]["anyOf"]]
-    assert kinds == ["files", "tsv", "jsonl", "tatoeba", "phrases"]
+    assert kinds == ["files", "tsv", "jsonl", "tatoeba", "phrases", "mix"]
     assert found["properties"]["train"]["properties"]["clip_norm"] == {
         "type": "number",
         "default": 1.0,

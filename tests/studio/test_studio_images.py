@@ -67,8 +67,10 @@ def test_saliency_and_changes_are_computed_from_the_same_pixels(image_server, im
     path = f"/api/v1/traces/{trace['id']}/export?view=saliency&format="
     assert image_server.get(f"{path}svg").body.decode() == expected.svg()
     lines = image_server.get(f"{path}csv").body.decode().splitlines()
-    assert lines[0] == "row,column,gray" and len(lines) == 1 + 28 * 28
-    assert float(lines[1 + 28 * 3 + 5].split(",")[2]) == pytest.approx(expected.scores[0, 3, 5], rel=1e-5, abs=1e-9)
+    assert lines[0] == "output,frame,row,column,gray" and len(lines) == 1 + 28 * 28
+    assert float(lines[1 + 28 * 3 + 5].split(",")[4]) == pytest.approx(
+        expected.scores[0, 0, 0, 3, 5], rel=1e-5, abs=1e-9
+    )
     change = {"kind": "head", "tensor": "encoder.layers.1.attention.weights", "head": 2}
     changed = image_server.post(f"/api/v1/traces/{trace['id']}/fork", {"change": change}).table
     assert not tensor(image_server, changed, "encoder.layers.1.attention.weights")[2].any()

@@ -8,27 +8,69 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from regard.config import check_at_least
 from regard.data.images import (
     FORMATS,
     MAX_BYTES,
     MAX_PIXELS,
     ImageShape,
+    ImageShapeConfig,
     LoadedImage,
     fit_image,
     image_files,
     load_image,
 )
-from regard.data.moving_shapes import make_clip
-from regard.errors import DataError, InputError
+from regard.data.moving_shapes import FRAMES, MovingShape, make_clip
+from regard.data.splits import SPLITS
+from regard.errors import ConfigError, DataError, InputError
 from regard.files import open_regular
 
 CLIP = re.compile(r"clips#(?P<split>train|valid|test)/(?P<number>\d+)")
 MAX_FRAMES = 10_000
 """frames of the longest animated file that is read"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RenderedClips(ImageShapeConfig):
+    """Settings of the rendered clips of moving shapes: no download; a subclass says what is predicted."""
+
+    size: int = 24
+    frames: int = FRAMES
+    """frames of a clip that the model reads"""
+    count: int = 4000
+    """clips to train on; a tenth as many to validate on, a quarter to evaluate on"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(self, 2, "frames")
+        check_at_least(self, 80, "count")
+
+    def shape(self) -> ImageShape:
+        return replace(super().shape(), frames=self.frames)
+
+    def splits(self) -> tuple[str, ...]:
+        """Names of the splits."""
+        return SPLITS
+
+    def file(self, split: str) -> str:
+        """What a split is read from, for messages."""
+        return f"{split} of the moving shapes"
+
+    def clips(self, split: str) -> list[tuple[str, MovingShape]]:
+        """Reference and content of each clip of a split."""
+        counts = {"train": self.count, "valid": self.count // 10, "test": self.count // 4}
+        if split not in counts:
+            raise ConfigError(f'there is no split "{split}" (splits: {", ".join(SPLITS)})')
+        return [(f"clips#{split}/{i}", make_clip(i, split)) for i in range(counts[split])]
+
+    def credit(self) -> str:
+        """Origin and license, for the model card."""
+        return "rendered clips of moving shapes, part of regard; MIT license"
 
 
 def load_clip(reference: str, shape: ImageShape) -> LoadedImage:

@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal
 
 import numpy as np
 
+from regard.config import check_at_least
 from regard.data.digits import render_digit
 from regard.data.shapes import make_scene
-from regard.errors import DataError, InputError
+from regard.errors import ConfigError, DataError, InputError
 from regard.files import open_regular
 
 if TYPE_CHECKING:
@@ -61,6 +62,29 @@ class ImageShape:
     def decoded_side(self) -> int:
         """Rows and columns that a decoded image must keep: twice those of the result, which is scaled from it."""
         return 2 * max(self.height, self.width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageShapeConfig:
+    """Settings of the images that a model reads, in the `[data]` table of a recipe."""
+
+    size: int = 32
+    """rows and columns of the images that the model reads; images of another size are scaled"""
+    color: Literal["color", "gray"] = "color"
+    """three channels (red, green, blue), or one"""
+    resize: Literal["crop", "pad", "stretch"] = "crop"
+    """how an image that is not square is fitted: its middle, with black bars, or with another ratio of its sides"""
+
+    max_size: ClassVar[int] = 1024
+
+    def __post_init__(self) -> None:
+        check_at_least(self, 1, "size")
+        if self.size > self.max_size:
+            raise ConfigError(f"size = {self.size} must be at most {self.max_size} pixels")
+
+    def shape(self) -> ImageShape:
+        """The shape of the images that the model reads."""
+        return ImageShape(self.size, self.size, 3 if self.color == "color" else 1, self.resize)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Images in the studio: uploads are bounded and decoded safely, and the page shows the numbers of the recorded pass."""
 
-import base64
 import struct
 import zlib
 
@@ -10,25 +9,11 @@ from PIL import Image
 
 import regard
 from browsing import SIZES, axe_violations, go, open_page, shows, until
+from image_requests import data_url, send, tensor
 from regard.data.images import load_image
 from regard.studio.image_input import MAX_IMAGE_BYTES, image_gigabytes
 
 NAMES = ("cnn", "vit", "resnet")
-
-
-def data_url(content, kind="image/png"):
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
-
-
-def send(server, run, image, **more):
-    return server.post("/api/v1/traces", {"model": server.models()[run], "image": image, **more})
-
-
-def tensor(server, trace, name):
-    response = server.get(f"/api/v1/traces/{trace['id']}/tensors/{name}")
-    kind = next(t["dtype"] for t in trace["tensors"] if t["name"] == name)
-    shape = [int(size) for size in response.headers["x-shape"].split(",")]
-    return np.frombuffer(response.body, "<f4" if kind == "f4" else "<i4").reshape(shape)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +81,7 @@ def png_bomb(side):
         ("/etc/hostname", 422, "bad-request", "expected a data URL"),
         ("data:image/png;base64," + "A" * (4 * (MAX_IMAGE_BYTES // 3) + 400), 413, "too-large", "at most 8 MiB"),
         ("A" * (2 * MAX_IMAGE_BYTES), 413, "too-large", "a request has at most"),
-        (7, 422, "bad-request", "image: expected str, got int"),
+        (7, 422, "bad-request", "image: expected a data URL, or a list of data URLs"),
     ],
 )
 def test_bad_uploads_are_refused(image_server, image, status, code, message):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from regard.metrics.score import format_value
 
 TITLES = {
-    "bleu": "BLEU", "chrf": "chrF", "ter": "TER", "f1": "F1", "mae": "MAE", "rmse": "RMSE", "mase": "MASE",
+    "bleu": "BLEU", "chrf": "chrF", "ter": "TER", "f1": "F1", "mae": "MAE", "rmse": "RMSE", "mase": "MASE", "r2": "R²",
     "bits_per_byte": "bits/byte",
 }  # fmt: skip
 """Titles of metrics that differ from their names."""

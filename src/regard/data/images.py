@@ -149,7 +149,7 @@ def decode_image(file: BinaryIO, name: str, least: int | None = None) -> tuple[I
             image.load()
             animated = bool(getattr(image, "is_animated", False))
             ImageOps.exif_transpose(image, in_place=True)
-            return _opaque(_eight_bit(image, name)), animated
+            return opaque_image(_eight_bit(image, name)), animated
     except UnidentifiedImageError:
         raise DataError(f"{name}: this is no image; expected PNG, JPEG, WebP, GIF, BMP, TIFF or PPM") from None
     except Image.DecompressionBombError:
@@ -170,7 +170,7 @@ def _eight_bit(image: Image.Image, name: str) -> Image.Image:
     return Image.fromarray((values.clip(0, 65535) // 257).astype(np.uint8))
 
 
-def _opaque(image: Image.Image) -> Image.Image:
+def opaque_image(image: Image.Image) -> Image.Image:
     """An image without transparency: over white."""
     from PIL import Image
 

@@ -53,7 +53,7 @@ class PixelSaliency(TilesView):
         numbers = [NumberTile(name, one, scale) for name, row in zip(named, scores, strict=True) for one in row]
         note = "orange pixels raise the output, blue ones lower it; sum over the channels"
         across, side = (frames, 72.0) if frames > 1 else (1 + len(self.outputs), 224.0)
-        return TileGrid(f"{self.title}: gradient x input", (*tiles, *numbers), across, note=note, side=side)
+        return TileGrid(f"{self.title}: gradient x input", (*tiles, *numbers), across, frames > 1, note, side)
 
     def table(self) -> Iterator[tuple[Any, ...]]:
         """Rows of a table, the first with the titles: output, frame, row, column, and a number per channel."""

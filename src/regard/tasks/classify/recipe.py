@@ -23,6 +23,7 @@ from regard.models import ClassifierConfig
 from regard.models.base import Classifier
 from regard.models.pooling import make_pooling
 from regard.objective import Objective, PerSequence
+from regard.program import quote_path
 from regard.progress import Progress
 from regard.sequence import Tokens
 from regard.tasks.base import EvalRequest, Evaluation, Model, Recipe, RecipeTemplate, ScoredExample, with_weights
@@ -185,6 +186,11 @@ class ClassifyRecipe(Recipe):
         if not isinstance(self.data, ImageSource):
             return "examples"
         return "clips" if self.data.shape().frames else "images"
+
+    def usage(self, run: Path) -> str:
+        if not isinstance(self.data, ImageSource):
+            return super().usage(run)
+        return f"regard classify {quote_path(run)} {'clip.gif' if self.data.shape().frames else 'photo.png'}"
 
     def summary(self, run: Path) -> str:
         loader, labels = self.loader(run), Labels.load(run)

@@ -56,7 +56,7 @@ def regress_lines(job: LineJob, regressor: Regressor, as_json: bool) -> Answer:
                 continue
             for text, one in zip(part, found, strict=True):
                 if one.warning:
-                    Console.of_verb().print(f" warning  {text}: {one.warning}")
+                    Console.of_verb().print(f" warning: {text}: {one.warning}")
             rows = enumerate(zip(part, found, strict=True), start)
             named = [(number, text, one.by_name(regressor.targets.names)) for number, (text, one) in rows]
             yield len(part), [format_line(number, text, numbers, as_json) for number, text, numbers in named]

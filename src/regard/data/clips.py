@@ -16,6 +16,7 @@ import numpy as np
 
 from regard.config import check_at_least
 from regard.data.images import (
+    DECODE_ERRORS,
     FORMATS,
     MAX_BYTES,
     MAX_PIXELS,
@@ -138,7 +139,7 @@ def decode_frames(file: BinaryIO, name: str, shape: ImageShape) -> list[np.ndarr
         raise DataError(f"{name}: this is no image; expected an animated GIF, WebP or PNG, or a folder") from None
     except Image.DecompressionBombError:
         raise DataError(f"{name}: too many pixels; at most {MAX_PIXELS:,} are read, scale it down") from None
-    except (OSError, ValueError, SyntaxError, EOFError, MemoryError) as error:
+    except DECODE_ERRORS as error:
         raise DataError(f"{name}: the clip cannot be read ({error}); it may be truncated or damaged") from None
 
 

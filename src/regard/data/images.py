@@ -34,6 +34,8 @@ MAX_PIXELS = 100_000_000
 """pixels of the largest image that is decoded; a larger one could fill the memory"""
 MAX_BYTES = 256 << 20
 """bytes of the largest image file that is read"""
+DECODE_ERRORS = (OSError, ValueError, SyntaxError, struct.error, EOFError, LookupError, TypeError, MemoryError)
+"""what Pillow raises for a file that is truncated or damaged: a GIF cut in the header of a frame is an IndexError"""
 IDX_IMAGES = 0x00000803
 REFERENCE = re.compile(r"(?P<file>.+)#(?P<number>\d+)")
 DIGIT = re.compile(r"digits#(?P<split>train|valid|test)/(?P<number>\d+)")
@@ -154,7 +156,7 @@ def decode_image(file: BinaryIO, name: str, least: int | None = None) -> tuple[I
         raise DataError(f"{name}: this is no image; expected PNG, JPEG, WebP, GIF, BMP, TIFF or PPM") from None
     except Image.DecompressionBombError:
         raise DataError(f"{name}: too many pixels; at most {MAX_PIXELS:,} are read, scale it down") from None
-    except (OSError, ValueError, SyntaxError, struct.error, EOFError, MemoryError) as error:
+    except DECODE_ERRORS as error:
         raise DataError(f"{name}: the image cannot be read ({error}); it may be truncated or damaged") from None
 
 

@@ -169,7 +169,6 @@ def test_clips_that_cannot_be_read(model, tmp_path):
     (tmp_path / "text.gif").write_text("only a text")
     (tmp_path / "empty").mkdir()
     animation = save_animation(tmp_path / "whole.gif", make_clip(1, "test").render())
-    (tmp_path / "half.gif").write_bytes(animation.read_bytes()[:700])
     for name, message in (
         ("still.png", "still.png: 1 frame; a clip needs at least two"),
         ("text.gif", "text.gif: this is no image; expected an animated GIF"),
@@ -182,8 +181,10 @@ def test_clips_that_cannot_be_read(model, tmp_path):
         with pytest.raises(LineError) as failed:
             model.classify(["clips#test/1", str(tmp_path / name)])
         assert failed.value.line == 2
-    with pytest.raises(DataError, match=r"half\.gif"):
-        load_clip(str(tmp_path / "half.gif"), SHAPE)
+    for length in (60, 700, 900, 2000, len(animation.read_bytes()) - 50):
+        (tmp_path / "half.gif").write_bytes(animation.read_bytes()[:length])
+        with pytest.raises(DataError, match=r"half\.gif"):
+            load_clip(str(tmp_path / "half.gif"), SHAPE)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ class RegressConfig:
 
     kind: Literal["regress"] = "regress"
     """an image or a clip in, numbers out"""
-    pool: Literal["last", "mean", "max", "first"] = "last"
+    pool: Literal["last", "mean", "max", "first"] = "mean"
     """how states are pooled: the last one (that of the last frame), the mean, the maximum, or the first"""
     dropout: float = 0.0
     """dropout on the pooled vector"""

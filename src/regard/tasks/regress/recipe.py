@@ -120,7 +120,7 @@ class RegressRecipe(Recipe):
         return RecipeTemplate(
             "numbers for an image or a clip",
             kinds,
-            files | {"data.size": 64, "task.pool": "mean", "train.epochs": 20.0},
+            files | {"data.size": 64, "train.epochs": 20.0},
             commented_out=("data.valid", "data.test"),
             hints=["data/train.csv has a header; its column file names images, the other columns hold numbers"],
         )
@@ -141,7 +141,9 @@ class RegressRecipe(Recipe):
         ]
         for split in ("train", "valid"):
             kept, batches = statistics[split]["kept"], statistics[split]["batches"]
-            lines.append(f"{split:<10}  {kept:,} {statistics['unit']} in {batches:,} batches")
+            lines.append(
+                f"{split:<10}  {kept:,} {statistics['unit']} in {batches:,} batch{'' if batches == 1 else 'es'}"
+            )
         return lines
 
     def speed_unit(self) -> str:

@@ -1,4 +1,4 @@
-"""A tiny captioning model and a tiny classifier of clips, for tests that need trained runs."""
+"""A tiny captioning model and two tiny models of clips, for tests that need trained runs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ CLIPS = [
     "task={kind='classify',pool='last'}", "data={kind='moving-shapes',count=80}", "train.steps=2",
     "model={kind='cnn-lstm',channels=[4,6],width=8}", "train.batch_tokens=16",
 ]  # fmt: skip
+POSITION = ["task={kind='regress'}", *CLIPS[1:]]
 
 
 def train_caption_models(folder: Path) -> None:
-    """Train both for two steps."""
-    for name, settings in (("caption", CAPTION), ("clips", CLIPS)):
+    """Train all of them for two steps."""
+    for name, settings in (("caption", CAPTION), ("clips", CLIPS), ("position", POSITION)):
         Run(folder / name).train(Recipe.read(None, settings))

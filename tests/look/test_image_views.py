@@ -144,10 +144,10 @@ def test_saliency_of_pixels_equals_autograd(models):
         best = int(logits.argmax())
         others = torch.cat([logits[:best], logits[best + 1 :]])
         (logits[best] - others.logsumexp(0)).backward()
-        np.testing.assert_allclose(view.scores, (inputs.grad * inputs)[0].detach().numpy(), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(view.scores[0, 0], (inputs.grad * inputs)[0].detach().numpy(), rtol=1e-4, atol=1e-6)
         assert view.title == f"{model.labels.names[best]} {float(logits.detach().softmax(0)[best]):.2f}"
-        assert np.array_equal(view.pixels, np.broadcast_to(pixels.transpose(1, 2, 0), view.pixels.shape))
-        np.testing.assert_allclose(view.per_pixel, view.scores.sum(0))
+        assert np.array_equal(view.pixels[0], np.broadcast_to(pixels.transpose(1, 2, 0), view.pixels.shape[1:]))
+        np.testing.assert_allclose(view.per_pixel[0, 0], view.scores[0, 0].sum(0))
 
 
 def rollout_by_hand(weights):

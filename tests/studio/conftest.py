@@ -259,7 +259,7 @@ def image_server(image_runs, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def caption_runs(tmp_path_factory) -> Path:
-    """A folder with a captioning run and a classifier of clips."""
+    """A folder with a captioning run, a classifier of clips, and a model of their next positions."""
     root = tmp_path_factory.mktemp("captions")
     train_caption_models(root / "runs")
     return root
@@ -267,7 +267,7 @@ def caption_runs(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def caption_server(caption_runs):
-    """A studio with a captioning model and a classifier of clips."""
+    """A studio with a captioning model and models of clips."""
     with run_server(caption_runs / "runs", caption_runs / "cache") as found:
         yield found
 

@@ -1,4 +1,4 @@
-"""Captions and clips in the studio: an upload is captioned, its trace has the pixels, and no text is read as a path."""
+"""Captions in the studio: an upload is captioned, its trace has the pixels, and no text is read as a path."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def test_a_text_is_never_a_path_of_an_image(caption_server, tmp_path):
         assert "reads an image" in response.body.decode()
     response = send(caption_server, "clips", text=str(tmp_path))
     assert response.status == 422
-    assert "reads clips" in response.body.decode()
+    assert "reads a clip" in response.body.decode()
 
 
-def test_the_list_says_which_models_read_an_image(caption_server):
+def test_the_list_says_which_models_read_an_image_or_a_clip(caption_server):
     entries = {entry["name"]: entry for entry in caption_server.get("/api/v1/models").table["models"]}
-    assert entries["caption"]["image"] is True
-    assert entries["clips"]["image"] is False
+    found = {name: (entry["image"], entry["clip"]) for name, entry in entries.items()}
+    assert found == {"caption": (True, False), "clips": (True, True), "position": (True, True)}

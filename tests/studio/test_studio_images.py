@@ -1,6 +1,5 @@
 """Images in the studio: uploads are bounded and decoded safely, and the page shows the numbers of the recorded pass."""
 
-import base64
 import struct
 import zlib
 
@@ -10,25 +9,11 @@ from PIL import Image
 
 import regard
 from browsing import SIZES, axe_violations, go, open_page, shows, until
+from image_requests import data_url, send, tensor
 from regard.data.images import load_image
 from regard.studio.image_input import MAX_IMAGE_BYTES, image_gigabytes
 
 NAMES = ("cnn", "vit", "resnet")
-
-
-def data_url(content, kind="image/png"):
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
-
-
-def send(server, run, image, **more):
-    return server.post("/api/v1/traces", {"model": server.models()[run], "image": image, **more})
-
-
-def tensor(server, trace, name):
-    response = server.get(f"/api/v1/traces/{trace['id']}/tensors/{name}")
-    kind = next(t["dtype"] for t in trace["tensors"] if t["name"] == name)
-    shape = [int(size) for size in response.headers["x-shape"].split(",")]
-    return np.frombuffer(response.body, "<f4" if kind == "f4" else "<i4").reshape(shape)
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +52,10 @@ def test_saliency_and_changes_are_computed_from_the_same_pixels(image_server, im
     path = f"/api/v1/traces/{trace['id']}/export?view=saliency&format="
     assert image_server.get(f"{path}svg").body.decode() == expected.svg()
     lines = image_server.get(f"{path}csv").body.decode().splitlines()
-    assert lines[0] == "row,column,gray" and len(lines) == 1 + 28 * 28
-    assert float(lines[1 + 28 * 3 + 5].split(",")[2]) == pytest.approx(expected.scores[0, 3, 5], rel=1e-5, abs=1e-9)
+    assert lines[0] == "output,frame,row,column,gray" and len(lines) == 1 + 28 * 28
+    assert float(lines[1 + 28 * 3 + 5].split(",")[4]) == pytest.approx(
+        expected.scores[0, 0, 0, 3, 5], rel=1e-5, abs=1e-9
+    )
     change = {"kind": "head", "tensor": "encoder.layers.1.attention.weights", "head": 2}
     changed = image_server.post(f"/api/v1/traces/{trace['id']}/fork", {"change": change}).table
     assert not tensor(image_server, changed, "encoder.layers.1.attention.weights")[2].any()
@@ -94,7 +81,7 @@ def png_bomb(side):
         ("/etc/hostname", 422, "bad-request", "expected a data URL"),
         ("data:image/png;base64," + "A" * (4 * (MAX_IMAGE_BYTES // 3) + 400), 413, "too-large", "at most 8 MiB"),
         ("A" * (2 * MAX_IMAGE_BYTES), 413, "too-large", "a request has at most"),
-        (7, 422, "bad-request", "image: expected str, got int"),
+        (7, 422, "bad-request", "image: expected a data URL, or a list of data URLs"),
     ],
 )
 def test_bad_uploads_are_refused(image_server, image, status, code, message):

@@ -40,6 +40,7 @@ from regard.cli.look import look
 from regard.cli.options import GlobalOptions, global_flags
 from regard.cli.plugins import ExtensibleGroup, show_warning
 from regard.cli.recipes import config, new
+from regard.cli.regress import regress
 from regard.cli.runs import runs
 from regard.cli.streams import flush_stdout, open_standard_streams
 from regard.cli.studio import studio
@@ -76,9 +77,9 @@ def cli() -> None:
 
 
 VERBS = (
-    demo, new, data, train, evaluate, translate, backtranslate, generate, classify, label, forecast, caption, vectors,
-    fill, look, studio, compare, cost, lesson, line, average, import_model, export_model, pack, unpack, runs, config,
-    doctor, completion,
+    demo, new, data, train, evaluate, translate, backtranslate, generate, classify, label, forecast, caption, regress,
+    vectors, fill, look, studio, compare, cost, lesson, line, average, import_model, export_model, pack, unpack, runs,
+    config, doctor, completion,
 )  # fmt: skip
 for verb in VERBS:
     cli.add_command(verb)

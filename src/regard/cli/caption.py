@@ -72,7 +72,7 @@ def caption_lines(job: LineJob, captioner: Captioner, style: HypothesisFormat) -
             captions, warnings = found
             for image, warning in zip(part, warnings, strict=True):
                 if warning:
-                    Console.of_verb().print(f" warning  {image}: {warning}")
+                    Console.of_verb().print(f" warning: {image}: {warning}")
             rows = enumerate(zip(part, captions, strict=True), start)
             yield len(part), [line for number, (image, best) in rows for line in style.lines(number, image, best)]
 

@@ -82,7 +82,7 @@ class LineClassifier:
             self.truncated += sum(probs.truncated > 0 for probs in found)
             for text, probs in zip(part, found, strict=True):
                 if probs.warning:
-                    Console.of_verb().print(f" warning  {text}: {probs.warning}")
+                    Console.of_verb().print(f" warning: {text}: {probs.warning}")
             yield len(part), [self.format(n, text, best, probs.truncated) for n, (text, best, probs) in rows]
 
     def format(self, number: int, text: str, predictions: Sequence[Prediction], left_out: int) -> str:

@@ -13,7 +13,7 @@ import click
 from regard.cli.console import Console, StageProgress
 from regard.cli.loading import load_model, open_run
 from regard.cli.options import PATH, json_option, print_json
-from regard.cli.score_format import format_value, metric_title
+from regard.cli.score_format import format_score, metric_title
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def score_table(run: Path, step: int, name: str, scores: Sequence[Score], unit: 
     """
     lines = [f"{run} at step {step:,} on {name}, {scores[0].n:,} {unit}"]
     for score in scores:
-        value, low, high = (format_value(number, 2) for number in (score.value, score.low, score.high))
+        value, low, high = (format_score(score.name, number) for number in (score.value, score.low, score.high))
         interval = f"(95 %: {low} to {high})"
         loss = f"loss {math.log(score.value):.3f}, " if score.name == "perplexity" else ""
         lines.append(f"{metric_title(score.name):<10} {value:>7}  {interval:<24}  {loss}{score.signature}")

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from regard.metrics.score import format_value
 
 TITLES = {
-    "bleu": "BLEU", "chrf": "chrF", "ter": "TER", "f1": "F1", "mae": "MAE", "rmse": "RMSE", "mase": "MASE",
+    "bleu": "BLEU", "chrf": "chrF", "ter": "TER", "f1": "F1", "mae": "MAE", "rmse": "RMSE", "mase": "MASE", "r2": "R²",
     "bits_per_byte": "bits/byte",
 }  # fmt: skip
 """Titles of metrics that differ from their names."""
 DIGITS = {"bleu": 1, "chrf": 1, "ter": 1, "ppl": 1, "accuracy": 1, "f1": 1}
 """Digits after the decimal point; all others have 3."""
+ERRORS = frozenset({"mae", "rmse", "mase", "r2"})
+"""Scores of numbers."""
 DERIVED = frozenset({"ppl"})
 """Metrics that are computed from another one; left out where space is short."""
 
@@ -20,6 +22,15 @@ DERIVED = frozenset({"ppl"})
 def metric_title(name: str) -> str:
     """The title of a metric."""
     return TITLES.get(name, name)
+
+
+def format_score(name: str, value: float) -> str:
+    """The value of a score of `regard eval`: errors in the units of the data may be small, and have a digit more.
+
+    >>> format_score("bleu", 27.312), format_score("mae", 0.0912)
+    ('27.31', '0.091')
+    """
+    return format_value(value, 3 if name in ERRORS else 2)
 
 
 def format_metric(name: str, metrics: Mapping[str, float]) -> str:

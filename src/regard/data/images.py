@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal
 
 import numpy as np
 
+from regard.config import check_at_least
 from regard.data.digits import render_digit
 from regard.data.shapes import make_scene
-from regard.errors import DataError, InputError
+from regard.errors import ConfigError, DataError, InputError
 from regard.files import open_regular
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ MAX_PIXELS = 100_000_000
 """pixels of the largest image that is decoded; a larger one could fill the memory"""
 MAX_BYTES = 256 << 20
 """bytes of the largest image file that is read"""
+DECODE_ERRORS = (OSError, ValueError, SyntaxError, struct.error, EOFError, LookupError, TypeError, MemoryError)
+"""what Pillow raises for a file that is truncated or damaged: a GIF cut in the header of a frame is an IndexError"""
 IDX_IMAGES = 0x00000803
 REFERENCE = re.compile(r"(?P<file>.+)#(?P<number>\d+)")
 DIGIT = re.compile(r"digits#(?P<split>train|valid|test)/(?P<number>\d+)")
@@ -61,6 +64,29 @@ class ImageShape:
     def decoded_side(self) -> int:
         """Rows and columns that a decoded image must keep: twice those of the result, which is scaled from it."""
         return 2 * max(self.height, self.width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageShapeConfig:
+    """Settings of the images that a model reads, in the `[data]` table of a recipe."""
+
+    size: int = 32
+    """rows and columns of the images that the model reads; images of another size are scaled"""
+    color: Literal["color", "gray"] = "color"
+    """three channels (red, green, blue), or one"""
+    resize: Literal["crop", "pad", "stretch"] = "crop"
+    """how an image that is not square is fitted: its middle, with black bars, or with another ratio of its sides"""
+
+    max_size: ClassVar[int] = 1024
+
+    def __post_init__(self) -> None:
+        check_at_least(self, 1, "size")
+        if self.size > self.max_size:
+            raise ConfigError(f"size = {self.size} must be at most {self.max_size} pixels")
+
+    def shape(self) -> ImageShape:
+        """The shape of the images that the model reads."""
+        return ImageShape(self.size, self.size, 3 if self.color == "color" else 1, self.resize)
 
 
 @dataclass(frozen=True)
@@ -125,12 +151,12 @@ def decode_image(file: BinaryIO, name: str, least: int | None = None) -> tuple[I
             image.load()
             animated = bool(getattr(image, "is_animated", False))
             ImageOps.exif_transpose(image, in_place=True)
-            return _opaque(_eight_bit(image, name)), animated
+            return opaque_image(_eight_bit(image, name)), animated
     except UnidentifiedImageError:
         raise DataError(f"{name}: this is no image; expected PNG, JPEG, WebP, GIF, BMP, TIFF or PPM") from None
     except Image.DecompressionBombError:
         raise DataError(f"{name}: too many pixels; at most {MAX_PIXELS:,} are read, scale it down") from None
-    except (OSError, ValueError, SyntaxError, struct.error, EOFError, MemoryError) as error:
+    except DECODE_ERRORS as error:
         raise DataError(f"{name}: the image cannot be read ({error}); it may be truncated or damaged") from None
 
 
@@ -146,7 +172,7 @@ def _eight_bit(image: Image.Image, name: str) -> Image.Image:
     return Image.fromarray((values.clip(0, 65535) // 257).astype(np.uint8))
 
 
-def _opaque(image: Image.Image) -> Image.Image:
+def opaque_image(image: Image.Image) -> Image.Image:
     """An image without transparency: over white."""
     from PIL import Image
 

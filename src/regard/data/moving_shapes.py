@@ -24,8 +24,6 @@ DIRECTIONS = {
     "up-left": (-1, -1),
 }
 """columns and rows of a step; y points down"""
-CELLS = 6
-"""rows and columns of the grid by which the next position is named"""
 
 
 @dataclass(frozen=True)
@@ -33,8 +31,8 @@ class MovingShape:
     """A shape, its direction, and its speed.
 
     >>> clip = make_clip(0, "train")
-    >>> clip.direction, clip.next_cell, clip.render().shape
-    ('up', 'row 2, column 5', (6, 24, 24, 3))
+    >>> clip.direction, [round(number, 1) for number in clip.next_position], clip.render().shape
+    ('up', [16.1, 6.6], (6, 24, 24, 3))
     """
 
     color: str
@@ -55,10 +53,9 @@ class MovingShape:
         return self.start[0] + frame * self.speed * dx, self.start[1] + frame * self.speed * dy
 
     @property
-    def next_cell(self) -> str:
-        """The cell of the grid in which its middle will be after the last frame."""
-        x, y = self.position(FRAMES)
-        return cell_name(int(y * CELLS / SIZE), int(x * CELLS / SIZE))
+    def next_position(self) -> tuple[float, float]:
+        """Column and row of its middle in the frame after the last."""
+        return self.position(FRAMES)
 
     def render(self) -> np.ndarray:
         """The pixels (frames, rows, columns, 3) from 0 to 255."""
@@ -67,21 +64,6 @@ class MovingShape:
             draw_shape(frames_TYXC[t], ShapeObject(self.color, self.shape, *self.position(t), self.radius))
         noise_TYXC = np.random.Generator(np.random.PCG64(self.noise)).normal(0, 6, frames_TYXC.shape)
         return (frames_TYXC + noise_TYXC).round().clip(0, 255).astype(np.uint8)
-
-
-def cell_name(row: int, column: int) -> str:
-    """The name of a cell, counted from 1."""
-    return f"row {row + 1}, column {column + 1}"
-
-
-def cell_center(name: str) -> tuple[float, float]:
-    """Column and row of the middle of a cell, in pixels.
-
-    >>> cell_center("row 2, column 3")
-    (10.0, 6.0)
-    """
-    row, column = (int(part.split()[1]) for part in name.split(","))
-    return (column - 0.5) * SIZE / CELLS, (row - 0.5) * SIZE / CELLS
 
 
 def make_clip(number: int, split: str) -> MovingShape:

@@ -24,7 +24,7 @@ from regard.look.decoding_path import (
     strip_padding,
     to_list,
 )
-from regard.look.image_overlay import PIXEL_MEAN, PIXEL_SCALE
+from regard.look.image_overlay import FRAME, FRAMES, PIXEL_MEAN, PIXEL_SCALE, is_of_frames
 from regard.look.states import is_backwards, is_initial
 from regard.look.windows import GenerationWindow, find_window
 from regard.trace import Record
@@ -123,6 +123,9 @@ def join_steps(path: Path) -> tuple[tuple[str, ...], Tensor]:
     record = path[0][0]
     axes = tuple(axis for axis in record.axes if axis != "batch")
     if {"row", "column"} <= set(axes):  # an image or a feature map, made once, before the first token
+        if is_of_frames(record):
+            frames = int(record.context[FRAMES])
+            return (FRAME, *axes), record.data.detach().cpu().float().unflatten(0, (-1, frames))[path[0][1]]
         return axes, _row(*path[0])
     parts = [_row(record, row) for record, row in path]
     fill = 0.0 if record.name.endswith("weights") else math.nan
@@ -158,6 +161,8 @@ def _candidate_sides(axis: str, record: Record) -> tuple[str, ...]:
     """Sequences whose tokens may label an axis, in order. Queries of cross attention are labeled with their outputs."""
     if record.name == ANSWER or axis == "step":
         return ("target",)
+    if axis == FRAME:
+        return ("source",)
     side = axis_side(record, axis)
     if side is None and axis in ("position", "query"):
         side = input_side(record)

@@ -27,6 +27,8 @@ IMAGE = "image"
 """last part of the name of the record that holds what an encoder of images read"""
 PIXEL_MEAN, PIXEL_SCALE = "pixel_mean", "pixel_scale"
 """context facts: mean and standard deviation of each channel, by which pixels were normalized"""
+FRAME, FRAMES = "frame", "frames"
+"""axis of the frames of a clip; and the context fact that so many rows of a batch are the frames of one clip"""
 SIDE = 136.0
 """width of a copy of the image in an SVG"""
 COLUMNS = 16
@@ -40,23 +42,30 @@ def find_image(records: Sequence[Record]) -> Record | None:
     return next((record for record in records if record.name.rpartition(".")[2] == IMAGE), None)
 
 
+def is_of_frames(record: Record) -> bool:
+    """Whether the batch of a record is made of the frames of clips."""
+    return FRAMES in record.context and record.axes[:1] == ("batch",)
+
+
 def image_pixels(record: Record, row: int = 0) -> np.ndarray:
     """(rows, columns, 3): the pixels from 0 to 255 of an image that was recorded as the model read it.
+
+    Of a clip in a condensed recording: (frames, rows, columns, 3).
 
     >>> import torch
     >>> facts = {PIXEL_MEAN: [100.0], PIXEL_SCALE: [50.0]}
     >>> image_pixels(Record("encoder.image", (), torch.tensor([[[[-1.0, 3.0]]]]), {}, facts))[0].tolist()
     [[50, 50, 50], [250, 250, 250]]
     """
-    values_CYX = record.data[row].detach().cpu().double().numpy()
+    values = record.data[row].detach().cpu().double().numpy()
     if PIXEL_MEAN in record.context:
         mean_C, scale_C = (np.asarray(record.context[name], np.float64) for name in (PIXEL_MEAN, PIXEL_SCALE))
-        values_CYX = values_CYX * scale_C[:, None, None] + mean_C[:, None, None]
+        values = values * scale_C[:, None, None] + mean_C[:, None, None]
     else:  # the range is not known: the smallest value is black, the largest white
-        low, high = float(values_CYX.min()), float(values_CYX.max())
-        values_CYX = (values_CYX - low) * (255 / (high - low) if high > low else 0.0)
-    pixels_YXC = values_CYX.round().clip(0, 255).astype(np.uint8).transpose(1, 2, 0)
-    return np.repeat(pixels_YXC, 3, 2) if pixels_YXC.shape[2] == 1 else pixels_YXC[..., :3]
+        low, high = float(values.min()), float(values.max())
+        values = (values - low) * (255 / (high - low) if high > low else 0.0)
+    pixels = np.moveaxis(values.round().clip(0, 255).astype(np.uint8), -3, -1)
+    return np.repeat(pixels, 3, -1) if pixels.shape[-1] == 1 else pixels[..., :3]
 
 
 def cell_grid(positions: int, height: int, width: int) -> tuple[int, int, int] | None:

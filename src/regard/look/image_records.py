@@ -1,4 +1,4 @@
-"""Records computed from those of an image, for the page: pixels, attention rollout, similarity of positions."""
+"""Records computed from those of an image or a clip, for the page: pixels, rollout, similarity of positions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from regard.errors import RegardError
-from regard.look.image_overlay import find_image, image_pixels
+from regard.look.image_overlay import FRAME, find_image, image_pixels
 from regard.look.image_views import position_similarity_view
 from regard.look.rollout import rollout_view
 from regard.trace import Record
@@ -22,7 +22,8 @@ def image_records(records: Sequence[Record]) -> list[Record]:
     image = find_image(records)
     if image is None:
         return []
-    made = [_record(PIXELS, ("row", "column", "color"), image_pixels(image), image)]
+    frame = (FRAME,) if FRAME in image.axes else ()
+    made = [_record(PIXELS, (*frame, "row", "column", "color"), image_pixels(image), image)]
     try:
         patch, other = ("patch_row", "patch_column"), ("row", "column")
         made.append(_record(ROLLOUT, patch, rollout_view(records).maps[0], image))
@@ -35,4 +36,5 @@ def image_records(records: Sequence[Record]) -> list[Record]:
 def _record(name: str, axes: tuple[str, ...], numbers: np.ndarray, image: Record) -> Record:
     data = torch.from_numpy(np.ascontiguousarray(numbers))
     data = data.float() if data.is_floating_point() else data.int()
-    return Record(name, ("batch", *axes), data[None], {}, image.context)
+    labels = {FRAME: image.labels[FRAME]} if FRAME in axes and FRAME in image.labels else {}
+    return Record(name, ("batch", *axes), data[None], labels, image.context)

@@ -11,15 +11,15 @@ import numpy as np
 
 from regard.errors import ConfigError, ModelError
 from regard.look.color_scales import ColorScale, DivergingScale, LinearScale
-from regard.look.image_overlay import IMAGE, find_image, image_pixels
+from regard.look.image_overlay import FRAME, FRAMES, IMAGE, find_image, image_pixels, is_of_frames
 from regard.look.matrix import Matrix
 from regard.look.tiles import ColorTile, NumberTile, Tile, TileGrid, TilesView
 from regard.look.view import MatrixView
 from regard.trace import Record
 
 MAP_AXES = ("batch", "channel", "row", "column")
-DEFAULT_MAPS = 16
-"""feature maps that are shown by default"""
+DEFAULT_MAPS, DEFAULT_CLIP_MAPS = 16, 6
+"""feature maps that are shown by default, of an image and of the frames of a clip"""
 STATISTICS = ("running_mean", "running_variance", "batch_mean", "batch_variance")
 """last parts of the names of a batch normalization's records"""
 NOT_AN_IMAGE = "this model read no image"
@@ -58,12 +58,12 @@ class FiltersView(TilesView):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MapsView(TilesView):
-    """Feature maps of one layer on one color scale."""
+    """Feature maps of one layer on one color scale; of a clip a row of tiles per map, a tile per frame."""
 
     name: str
     """of the record, such as "encoder.stages.0.feature_map\""""
     maps: np.ndarray
-    """(maps, rows, columns)"""
+    """(maps, rows, columns); of a clip (maps, frames, rows, columns)"""
     channels: list[int]
     """numbers of the maps"""
     count: int
@@ -84,8 +84,15 @@ class MapsView(TilesView):
     def grid(self) -> TileGrid:
         title = f"{self.name} (layer {self.layer} of 0 to {self.layers - 1}), {len(self.maps)} of {self.count} maps"
         scale = self.scale
-        tiles = tuple(NumberTile(str(channel), plane, scale) for channel, plane in zip(self.channels, self.maps))
-        return TileGrid(title, tiles)
+        if self.maps.ndim == 3:
+            tiles = tuple(NumberTile(str(channel), plane, scale) for channel, plane in zip(self.channels, self.maps))
+            return TileGrid(title, tiles)
+        tiles = tuple(
+            NumberTile(f"{channel}, frame {i + 1}", plane, scale)
+            for channel, frames in zip(self.channels, self.maps)
+            for i, plane in enumerate(frames)
+        )
+        return TileGrid(title, tiles, self.maps.shape[1], is_spatial=True, side=88)
 
     def to_dict(self) -> dict[str, Any]:
         return self._fields("name", "layer", "layers", "channels", "count", "maps")
@@ -174,6 +181,11 @@ class PositionSimilarityView(TilesView):
         return self._fields("name", "similarity")
 
 
+def is_map(record: Record) -> bool:
+    """Whether a record holds an image or feature maps."""
+    return tuple(axis for axis in record.axes if axis != FRAME) == MAP_AXES
+
+
 def filters_view(records: Sequence[Record]) -> FiltersView:
     """The view behind Recording.filters()."""
     found = next((record for record in records if record.name.rpartition(".")[2] == "filters"), None)
@@ -187,15 +199,18 @@ def maps_view(
     records: Sequence[Record], name: str | None, layer: int | None, channels: Sequence[int] | None, row: int
 ) -> MapsView:
     """The view behind Recording.maps()."""
-    found = {r.name: r for r in records if r.axes == MAP_AXES and r.name.rpartition(".")[2] != IMAGE}
+    found = {r.name: r for r in records if is_map(r) and r.name.rpartition(".")[2] != IMAGE}
     if not found:
         raise ModelError(f"no feature maps were recorded; {_reason(records)}")
     names = _match_names(found, "feature_map" if name is None else name, "feature map")
     at = _choose_layer(names, layer)
-    data = found[names[at]].data.detach().cpu().float()
+    record = found[names[at]]
+    data = record.data.detach().cpu().float()
+    data = data.unflatten(0, (-1, int(record.context[FRAMES]))) if is_of_frames(record) else data
     if not 0 <= row < len(data):
         raise ConfigError(f"row: {len(data)} images were recorded, 0 to {len(data) - 1}, got {row}")
     maps = data[row].numpy()
+    maps = maps if maps.ndim == 3 else maps.swapaxes(0, 1)
     chosen = _most_variable(maps) if channels is None else _check_channels(channels, len(maps), names[at])
     return MapsView(names[at], maps[chosen], chosen, len(maps), at, len(names), float(np.abs(maps).max(initial=0)))
 
@@ -283,8 +298,8 @@ def _choose_layer(names: Sequence[str], layer: int | None) -> int:
 
 def _most_variable(maps: np.ndarray) -> list[int]:
     """The maps whose values vary most, in the order of their numbers."""
-    spread = maps.reshape(len(maps), -1).std(1)
-    return sorted(np.argsort(-spread, kind="stable")[:DEFAULT_MAPS].tolist())
+    spread, most = maps.reshape(len(maps), -1).std(1), DEFAULT_MAPS if maps.ndim == 3 else DEFAULT_CLIP_MAPS
+    return sorted(np.argsort(-spread, kind="stable")[:most].tolist())
 
 
 def _check_channels(channels: Sequence[int], width: int, name: str) -> list[int]:

@@ -190,7 +190,7 @@ class Recording:
     @property
     def has_maps(self) -> bool:
         """Whether feature maps were recorded, and no attention."""
-        maps = any(record.axes == image_views.MAP_AXES for record in self.records)
+        maps = any(map(image_views.is_map, self.records))
         return maps and not any(map(_is_attention, self.records))
 
     def filters(self) -> FiltersView:

@@ -92,7 +92,8 @@ class CNNLSTM(Encoder):
 
     def forward(self, source: Clips) -> Memory:
         B, T = source.pixels.shape[:2]
-        maps = self.cnn(Images(source.pixels.flatten(0, 1))).states.data  # every frame is an image
+        with trace_context(frames=T):
+            maps = self.cnn(Images(source.pixels.flatten(0, 1))).states.data  # every frame is an image
         x_BTD = F.relu(self.frame(maps.flatten(1))).unflatten(0, (B, T))
         x_BTD = self.dropout(tap(self, "frame_vector", x_BTD, "batch position:source width"))
         with trace_context(reads="source"):

@@ -10,7 +10,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from regard.run_summary import json_safe
 from regard.studio import exports, interventions
 from regard.studio.errors import ApiError
-from regard.studio.image_input import image_name
+from regard.studio.image_input import image_name, parse_image
 from regard.studio.request import ApiRequest
 from regard.studio.service import MAX_BEAM, Studio, TraceRequest
 from regard.studio.slices import slice_tensor, to_bytes
@@ -49,7 +49,7 @@ def make_trace(studio: Studio, request: ApiRequest) -> Response:
     if beam is not None and (type(beam) is not int or not 1 <= beam <= MAX_BEAM):
         message = f"beam: expected a whole number from 1 to {MAX_BEAM}"
         raise ApiError(422, "bad-request", message, "choose a smaller beam")
-    image = request.required("image", str) if "image" in request.body else None
+    image = parse_image(request.body["image"]) if "image" in request.body else None
     text = request.required("text", str) if image is None else image_name(request.body, image)
     trace = studio.trace(TraceRequest(request.required("model", str), text, beam, image=image))
     return JSONResponse(dict(trace.header), 201)

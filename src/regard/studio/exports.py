@@ -119,9 +119,7 @@ def saliency_file(view: Saliency | PixelSaliency, kind: str) -> ExportFile:
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\r\n")
     if isinstance(view, PixelSaliency):
-        table.writerow(["row", "column", *view.channels])
-        for row, column in np.ndindex(view.scores.shape[1:]):
-            table.writerow([row, column, *map(repr, view.scores[:, row, column].tolist())])
+        table.writerows([_escape_formula(str(output)), *cells] for output, *cells in view.table())
         return ExportFile(out.getvalue().encode(), "text/csv; charset=utf-8", "saliency.csv")
     table.writerow([*view.sides, "value"])
     for row, scores in zip(view.rows, view.scores.tolist(), strict=True):

@@ -23,10 +23,8 @@ from regard.text.tokenizer import Encoded
 MAX_OPEN, MAX_LISTED = 2, 500
 """models in memory, and in the list"""
 EXAMPLE = "built-in example"
-IMAGE_DATA = frozenset(source.__dataclass_fields__["kind"].default for source in get_args(ImageData))
-"""data.kind of classifiers that read images"""
-CLIP_DATA = frozenset(source.__dataclass_fields__["kind"].default for source in get_args(ClipData))
-"""data.kind of classifiers that read clips"""
+IMAGE_DATA = frozenset(source.__dataclass_fields__["kind"].default for source in get_args(ImageData | ClipData))
+"""data.kind of classifiers that read images or clips"""
 VOCABULARIES = ("tokenizer.json", "tokenizer.source.json", "vocab.json")
 """vocabulary files of a run"""
 
@@ -62,13 +60,16 @@ class ModelEntry:
 
     @property
     def reads_images(self) -> bool:
-        """Whether its model reads an image."""
-        return self.task == "caption" or (self.task == "classify" and self.summary.kind("data") in IMAGE_DATA)
+        """Whether its model reads an image, or a clip."""
+        if self.task == "classify":
+            return self.summary.kind("data") in IMAGE_DATA
+        return self.task in ("caption", "regress")
 
     @property
     def reads_clips(self) -> bool:
         """Whether its model reads a clip."""
-        return self.task == "classify" and self.summary.kind("data") in CLIP_DATA
+        data = self.recipe.get("data")
+        return self.reads_images and isinstance(data, dict) and bool(data.get("frames"))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -78,6 +79,7 @@ class ModelEntry:
             **{name: self.summary.kind(name) for name in ("model", "task", "data")},
             "usable": self.usable,
             "image": self.reads_images,
+            "clip": self.reads_clips,
             "words": any((self.path / name).is_file() for name in VOCABULARIES),
             "step": self.summary.step,
             "best": dict(self.summary.best),

@@ -24,6 +24,7 @@ from regard.studio.errors import ApiError
 from regard.studio.exports import find_tensor
 from regard.studio.image_input import (
     MAX_IMAGE_BYTES,
+    Uploads,
     check_input,
     image_gigabytes,
     image_model,
@@ -81,10 +82,10 @@ class TraceRequest:
     """trace of the unchanged model, with which a changed one is compared"""
     window: int = 0
     """window of a generated text whose trace is returned, if there are several"""
-    image: str | None = None
-    """an image as a data URL, or a reference to a rendered digit; `text` is then its name"""
+    image: Uploads | None = None
+    """an image or a clip as a data URL, or a reference to a rendered one; `text` is then its name"""
     pixels: np.ndarray | None = None
-    """(channels, height, width) of the image in the model's shape"""
+    """of the image or the clip, in the model's shape"""
 
 
 class Studio:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from regard.tasks.forecast.recipe import ForecastRecipe
     from regard.tasks.generate.recipe import GenerateRecipe
     from regard.tasks.label.recipe import LabelRecipe
+    from regard.tasks.regress.recipe import RegressRecipe
     from regard.tasks.translate.recipe import TranslateRecipe
     from regard.tasks.vectors.recipe import VectorsRecipe
 
@@ -31,13 +32,14 @@ TASKS = {
     "caption": "regard.tasks.caption.recipe:CaptionRecipe",
     "vectors": "regard.tasks.vectors.recipe:VectorsRecipe",
     "fill": "regard.tasks.fill.recipe:FillRecipe",
+    "regress": "regard.tasks.regress.recipe:RegressRecipe",
 }
 """The recipe class of each task, written as in an entry point; the first is the default where task.kind is missing."""
 
 __all__ = [
     "TASKS", "CaptionRecipe", "ClassifyRecipe", "EvalRequest", "Evaluation", "FillRecipe", "ForecastRecipe",
-    "GenerateRecipe", "LabelRecipe", "Model", "Recipe", "RecipeTemplate", "ScoredExample", "TranslateRecipe",
-    "VectorsRecipe", "recipe_class", "recipe_classes", "recipe_fault", "task_names",
+    "GenerateRecipe", "LabelRecipe", "Model", "Recipe", "RecipeTemplate", "RegressRecipe", "ScoredExample",
+    "TranslateRecipe", "VectorsRecipe", "recipe_class", "recipe_classes", "recipe_fault", "task_names",
 ]  # fmt: skip
 
 

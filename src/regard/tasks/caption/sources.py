@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from regard.config import check_at_least
-from regard.data.images import ImageShape
+from regard.data.images import ImageShapeConfig
 from regard.data.lines import json_text, read_json_lines, read_lines
 from regard.data.shapes import SPLITS as SHAPE_SPLITS
 from regard.data.shapes import make_scene
@@ -31,27 +31,11 @@ class CaptionedImage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CaptionSource(ABC):
+class CaptionSource(ImageShapeConfig, ABC):
     """Images with captions, in splits."""
 
     kind: str
-    size: int = 32
-    """rows and columns of the images that the model reads; images of another size are scaled"""
-    color: Literal["color", "gray"] = "color"
-    """three channels (red, green, blue), or one"""
     resize: Literal["crop", "pad", "stretch"] = "pad"
-    """how an image that is not square is fitted: its middle, with black bars, or with another ratio of its sides"""
-
-    max_size: ClassVar[int] = 1024
-
-    def __post_init__(self) -> None:
-        check_at_least(self, 1, "size")
-        if self.size > self.max_size:
-            raise ConfigError(f"size = {self.size} must be at most {self.max_size} pixels")
-
-    def shape(self) -> ImageShape:
-        """The shape of the images that the model reads."""
-        return ImageShape(self.size, self.size, 3 if self.color == "color" else 1, self.resize)
 
     @abstractmethod
     def splits(self) -> tuple[str, ...]:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 from regard.config import check_at_least
+from regard.data.clips import RenderedClips
 from regard.data.images import ENDINGS, ImageShape
 from regard.data.movie_reviews import LabeledExample
-from regard.data.moving_shapes import make_clip
-from regard.data.splits import SPLITS
-from regard.errors import ConfigError, DataError, InputError
+from regard.errors import DataError, InputError
 from regard.tasks.classify.image_sources import ImageFolder, ImageSource
 
 
@@ -53,48 +52,18 @@ def read_clip_folder(folder: Path) -> list[LabeledExample]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MovingShapes(ImageSource):
-    """Clips of moving shapes that are drawn by rules: no download."""
+class MovingShapes(RenderedClips, ImageSource):
+    """Rendered clips of moving shapes, labeled by their direction."""
 
     kind: Literal["moving-shapes"] = "moving-shapes"
-    """clips of a shape that moves, 6 frames of 24 x 24 pixels, rendered by rules, without a download"""
-    size: int = 24
-    frames: int = 6
-    """frames of a clip that the model reads"""
-    label: Literal["direction", "position"] = "direction"
-    """what is predicted: which of eight ways the shape moves, or the cell of a 6 x 6 grid in which it will be in the
-    frame after the last"""
-    count: int = 4000
-    """clips to train on; a tenth as many to validate on, a quarter to evaluate on"""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_at_least(self, 2, "frames")
-        check_at_least(self, 80, "count")
-
-    def shape(self) -> ImageShape:
-        return replace(super().shape(), frames=self.frames)
-
-    def splits(self) -> tuple[str, ...]:
-        return SPLITS
-
-    def file(self, split: str) -> str:
-        return f"{split} of the moving shapes"
+    """clips of a shape that moves in one of eight directions, 6 frames of 24 x 24 pixels, rendered by rules"""
 
     def examples(self, split: str) -> list[LabeledExample]:
-        counts = {"train": self.count, "valid": self.count // 10, "test": self.count // 4}
-        if split not in counts:
-            raise ConfigError(f'there is no split "{split}" (splits: {", ".join(SPLITS)})')
-        clips = [make_clip(i, split) for i in range(counts[split])]
-        labels = [clip.direction if self.label == "direction" else clip.next_cell for clip in clips]
-        return [LabeledExample(f"clips#{split}/{i}", label, i) for i, label in enumerate(labels)]
+        return [LabeledExample(name, clip.direction, i) for i, (name, clip) in enumerate(self.clips(split))]
 
     def scored_on(self, path: Path) -> ImageFolder:
         given = {name: getattr(self, name) for name in ("size", "color", "resize", "frames")}
         return ClipFolder(train=str(path), test=str(path), **given)
-
-    def credit(self) -> str:
-        return "rendered clips of moving shapes, part of regard; MIT license"
 
 
 ClipData = ClipFolder | MovingShapes

@@ -7,12 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 from regard.config import check_at_least
 from regard.data.digits import digit_class
 from regard.data.download.datasets import MNIST_FILES, fetch_dataset
-from regard.data.images import ENDINGS, ImageShape, image_files, read_idx
+from regard.data.images import ENDINGS, ImageShapeConfig, image_files, read_idx
 from regard.data.movie_reviews import LabeledExample
 from regard.data.splits import SPLITS, check_valid_share
 from regard.errors import ConfigError, DataError, InputError
@@ -20,30 +20,16 @@ from regard.progress import DownloadProgress
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageSource(ABC):
+class ImageSource(ImageShapeConfig, ABC):
     """Images with labels; each example is a reference to an image (data/images.py) and its label."""
 
     kind: str
-    size: int = 32
-    """rows and columns of the images that the model reads; images of another size are scaled"""
-    color: Literal["color", "gray"] = "color"
-    """three channels (red, green, blue), or one"""
-    resize: Literal["crop", "pad", "stretch"] = "crop"
-    """how an image that is not square is fitted: its middle, with black bars, or with another ratio of its sides"""
     valid_share: float = 0.1
     """share of the training images held out for validation if there is no valid split"""
 
-    max_size: ClassVar[int] = 1024
-
     def __post_init__(self) -> None:
-        check_at_least(self, 1, "size")
-        if self.size > self.max_size:
-            raise ConfigError(f"size = {self.size} must be at most {self.max_size} pixels")
+        super().__post_init__()
         check_valid_share(self.valid_share)
-
-    def shape(self) -> ImageShape:
-        """The shape of the images that the model reads."""
-        return ImageShape(self.size, self.size, 3 if self.color == "color" else 1, self.resize)
 
     @abstractmethod
     def splits(self) -> tuple[str, ...]:

@@ -39,6 +39,11 @@ LEAST_SCALE = 1.0
 """smallest standard deviation of a channel, of 255: images of one color are not divided by 0"""
 
 
+def load_reference(reference: str, shape: ImageShape) -> LoadedImage:
+    """Read the image, or the clip, of a reference."""
+    return load_clip(reference, shape) if shape.frames else load_image(reference, shape)
+
+
 class ImageFiles(Dataset[LoadedImage | DataError | InputError]):
     """Images by their references; an image that cannot be read is its error, which the caller raises."""
 
@@ -50,8 +55,7 @@ class ImageFiles(Dataset[LoadedImage | DataError | InputError]):
 
     def __getitem__(self, i: int) -> LoadedImage | DataError | InputError:
         try:
-            load = load_clip if self.shape.frames else load_image
-            return load(self.references[i], self.shape)
+            return load_reference(self.references[i], self.shape)
         except (DataError, InputError) as error:
             return error
 
@@ -98,13 +102,13 @@ class ImageInput(InputEncoder):
             encoded[i] = EncodedInput(found.pixels.reshape(-1), 0, ANIMATED if found.is_animated else "")
         return encoded
 
-    def encode_pixels(self, pixels_CYX: np.ndarray) -> EncodedInput:
+    def encode_pixels(self, pixels: np.ndarray) -> EncodedInput:
         """Pixels of the model's shape, from 0 to 255, as an encoded input."""
-        return EncodedInput(np.asarray(pixels_CYX, np.uint8).reshape(-1), 0)
+        return EncodedInput(np.asarray(pixels, np.uint8).reshape(-1), 0)
 
     def read(self, reference: str) -> np.ndarray:
-        """Pixels of one image: (channels, height, width), 8-bit."""
-        return load_image(reference.strip(), self.shape).pixels
+        """Pixels of one image (channels, height, width), or of a clip (frames, channels, height, width), 8-bit."""
+        return load_reference(reference.strip(), self.shape).pixels
 
     def lengths(self, shards: Shards) -> RowLengths:
         return np.ones(len(shards), np.int64)

@@ -1,6 +1,9 @@
-"""Saliency of an image classifier: gradient x input with respect to the normalized pixels."""
+"""Saliency of a model that reads images or clips: gradient x input with respect to the normalized pixels."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -8,21 +11,24 @@ from torch import Tensor
 
 from regard.device import module_device
 from regard.look.pixel_saliency import PixelSaliency
-from regard.look.saliency import gradient_x_input, log_odds
+from regard.look.saliency import gradient_x_input
 from regard.models.base import Classifier
-from regard.sequence import Images
 from regard.tasks.classify.images import ImageInput
-from regard.tasks.classify.labels import Labels
+
+Outputs = Callable[[Tensor], tuple[Sequence[str], Tensor]]
+"""Output of the head (1, C) -> the names of what is attributed, and their values (K,), with gradients"""
 
 
-def pixel_saliency(module: Classifier, encoder: ImageInput, labels: Labels, pixels_CYX: np.ndarray) -> PixelSaliency:
-    """Attribution of the predicted label's log-odds to the pixels (channels, rows, columns), from 0 to 255."""
-    images = encoder.collate([encoder.encode_pixels(pixels_CYX).row]).to(module_device(module))
+def pixel_saliency(module: Classifier, encoder: ImageInput, pixels: np.ndarray, outputs: Outputs) -> PixelSaliency:
+    """Attribution of outputs to the pixels, from 0 to 255, of an image (C, Y, X) or a clip (T, C, Y, X)."""
+    source = encoder.collate([encoder.encode_pixels(pixels).row]).to(module_device(module))
     with torch.enable_grad():
-        inputs_BCYX: Tensor = images.pixels.detach().clone().requires_grad_()
-        out_C = module.readout(module(Images(inputs_BCYX)))[0]
-        best = int(out_C.argmax())
-        scores_CYX = gradient_x_input(log_odds(out_C[None])[:, best], inputs_BCYX)[0]
-    title = f"{labels.names[best]} {float(out_C.detach().softmax(-1)[best]):.2f}"
-    colors = np.broadcast_to(pixels_CYX.transpose(1, 2, 0), (*pixels_CYX.shape[1:], 3))
-    return PixelSaliency(title, np.ascontiguousarray(colors), scores_CYX, encoder.shape.channel_names)
+        inputs: Tensor = source.pixels.detach().clone().requires_grad_()
+        names, values_K = outputs(module.readout(module(replace(source, pixels=inputs))))
+        scores = gradient_x_input(values_K, inputs)
+    frames_TCYX = pixels if pixels.ndim == 4 else pixels[None]
+    shape = (*frames_TCYX.shape[:1], *frames_TCYX.shape[2:], 3)
+    colors = np.ascontiguousarray(np.broadcast_to(frames_TCYX.transpose(0, 2, 3, 1), shape))
+    return PixelSaliency(
+        tuple(names), colors, scores.reshape(len(scores), *frames_TCYX.shape), encoder.shape.channel_names
+    )

@@ -23,6 +23,7 @@ from regard.models import ClassifierConfig
 from regard.models.base import Classifier
 from regard.models.pooling import make_pooling
 from regard.objective import Objective, PerSequence
+from regard.program import quote_path
 from regard.progress import Progress
 from regard.sequence import Tokens
 from regard.tasks.base import EvalRequest, Evaluation, Model, Recipe, RecipeTemplate, ScoredExample, with_weights
@@ -186,6 +187,11 @@ class ClassifyRecipe(Recipe):
             return "examples"
         return "clips" if self.data.shape().frames else "images"
 
+    def usage(self, run: Path) -> str:
+        if not isinstance(self.data, ImageSource):
+            return super().usage(run)
+        return f"regard classify {quote_path(run)} {'clip.gif' if self.data.shape().frames else 'photo.png'}"
+
     def summary(self, run: Path) -> str:
         loader, labels = self.loader(run), Labels.load(run)
         encoder = loader.input_encoder
@@ -282,9 +288,9 @@ class ClassificationModel(ClassifierSentences, Model):
         source, offsets = encoder.read_whole(require_text(text))
         return ContextualText(text, offsets, encoder_layers(self, self.module.encoder, source))
 
-    def predict_pixels(self, pixels_CYX: np.ndarray) -> str:
-        """Label and probability of an image of the model's shape, with pixels from 0 to 255."""
-        encoded = self.image_input().encode_pixels(pixels_CYX)
+    def predict_pixels(self, pixels: np.ndarray) -> str:
+        """Label and probability of an image or a clip of the model's shape, with pixels from 0 to 255."""
+        encoded = self.image_input().encode_pixels(pixels)
         best = self.predictor().predict_encoded([encoded])[0].top(1, self.labels)[0]
         return f"{best.label} {best.probability:.2f}"
 
@@ -294,15 +300,19 @@ class ClassificationModel(ClassifierSentences, Model):
             raise ConfigError("this model reads no images; give it a text")
         return self.input_encoder
 
-    def pixel_saliency(self, pixels_CYX: np.ndarray) -> PixelSaliency:
-        """Attribution of the predicted label's log-odds to the pixels of an image of the model's shape."""
-        return pixel_saliency(self.module, self.image_input(), self.labels, pixels_CYX)
+    def pixel_saliency(self, pixels: np.ndarray) -> PixelSaliency:
+        """Attribution of the predicted label's log-odds to the pixels of an image or a clip of the model's shape."""
+
+        def outputs(out_1C: Tensor) -> tuple[list[str], Tensor]:
+            best = int(out_1C.argmax())
+            title = f"{self.labels.names[best]} {float(out_1C.detach().softmax(-1)[0, best]):.2f}"
+            return [title], log_odds(out_1C)[:, best]
+
+        return pixel_saliency(self.module, self.image_input(), pixels, outputs)
 
     def saliency(self, text: str) -> Saliency | PixelSaliency:
         """Attribution of the predicted label's log-odds to words, columns of a row, or pixels."""
         if isinstance(self.input_encoder, ImageInput):
-            if self.input_encoder.shape.frames:
-                raise ConfigError("saliency is computed for the pixels of one image, and this model reads clips")
             return self.pixel_saliency(self.input_encoder.read(text))
         row = self.input_encoder.encode([text])[0].row
         if not len(row):

@@ -39,11 +39,11 @@
  * @typedef {{name: string, side: string, rows: string[], columns: string[], norms: number[][], decay: Decay}} Gradients
  * @typedef {{title: string, method: string, rows: string[], columns: string[], scores: number[][],
  *   sides: [string, string]}} Saliency
- * @typedef {{title: string, method: string, kind: "pixels", image: string, channels: string[],
- *   scores: number[][][]}} PixelSaliency
+ * @typedef {{title: string, outputs: string[], method: string, kind: "pixels", images: string[], channels: string[],
+ *   scores: number[][][][][]}} PixelSaliency
  * @typedef {{state: "absent"|"training"|"ready"|"failed", seconds: number|null, message: string|null}} ExampleState
  * @typedef {{id: string, name: string, model: string|null, task: string|null, data: string|null, usable: boolean,
- *   words: boolean, image: boolean, step: number|null, best: Record<string, number>, changed: number|null,
+ *   words: boolean, image: boolean, clip: boolean, step: number|null, best: Record<string, number>, changed: number|null,
  *   unreadable: string|null}} Model
  * @typedef {{id: string, name: string, year: number, part: string, idea: string, paper: string, against: string,
  *   new: string, after: string[], file: string, lines: number, lesson: string|null, command: string|null,

@@ -13,7 +13,7 @@ import { helpDialog } from "../widgets/keys.js";
 /** @typedef {import("../core/types.js").Info} Info */
 
 /** Tasks that answer in one pass, without a search. */
-const SINGLE_PASS = ["classify", "label", "fill", FORECAST, VECTORS];
+const SINGLE_PASS = ["classify", "label", "fill", "regress", FORECAST, VECTORS];
 /** A text with masks, for models that fill them. */
 const MASKED = "Let's make [MASK] chicken! [SEP] It [MASK] great with orange sauce";
 
@@ -116,6 +116,7 @@ export class TopBar {
     this.input.hidden = this.isForecast || this.isImage;
     this.beam.hidden = SINGLE_PASS.includes(this.task) || this.isImage;
     this.image.node.hidden = !this.isImage;
+    this.image.adapt(this.task, this.known.get(this.models.value)?.clip === true);
     this.series.node.hidden = !this.isForecast;
     this.input.placeholder = this.isVectors ? "a word, or king - man + woman" : this.example;
     this.input.setAttribute("aria-label", this.isVectors ? "Word or sum" : "Sentence");

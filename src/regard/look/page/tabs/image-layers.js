@@ -7,13 +7,14 @@ import { splitName } from "../trace/names.js";
 import { legend } from "../widgets/matrix.js";
 import { figure, largest, numberPicture, picture } from "../widgets/picture.js";
 import { table, tableRow } from "../widgets/table.js";
+import { numberRow, scrollRow } from "./image-clip.js";
 
 /** @typedef {import("../core/types.js").Context} Context */
 /** @typedef {import("../core/types.js").Description} Description */
 /** @typedef {import("../trace/trace.js").Trace} Trace */
 
-/** Filters and feature maps that are drawn at once, and their widths. */
-const [MOST, FILTER_WIDTH, MAP_WIDTH] = [32, 48, 72];
+/** Filters and feature maps that are drawn at once, of an image and of a clip, and their widths. */
+const [MOST, MOST_OF_CLIP, FILTER_WIDTH, MAP_WIDTH] = [32, 4, 48, 72];
 const STATISTICS = ["running_mean", "batch_mean", "running_variance", "batch_variance"];
 
 /** Filters of the first layer. @param {Trace} trace */
@@ -59,7 +60,7 @@ export async function filtersCard(trace) {
 export async function mapsCard(context) {
   const { trace, selection } = context;
   const all = trace.header.tensors.filter(
-    ({ name, axes }) => axes.join() === "channel,row,column" && splitName(name)[1] !== "image",
+    ({ name, axes }) => /^(frame,)?channel,row,column$/u.test(axes.join()) && splitName(name)[1] !== "image",
   );
   if (!all.length) return null;
   const first = all.find(({ name }) => name.endsWith("feature_map")) ?? all[0];
@@ -99,18 +100,25 @@ class Maps {
 
   async draw() {
     const request = ++this.request;
-    const { name, shape } = this.chosen;
-    const [count, rows, columns] = shape;
-    const last = Math.min(count, this.first + MOST) - 1;
+    const { name, axes, shape } = this.chosen;
+    const [count, rows, columns] = shape.slice(-3);
+    const most = axes[0] === "frame" ? MOST_OF_CLIP : MOST;
+    const last = Math.min(count, this.first + most) - 1;
     const maps = await this.context.trace.tensor(name, `channel:${this.first}-${last}`);
     if (request !== this.request) return;
     const { min, max } = this.chosen;
     const [ramp, top] = [/** @type {"signed"|"weight"} */ (min < 0 ? "signed" : "weight"), Math.max(-min, max)];
-    const tiles = Array.from({ length: maps.size("channel") }, (_, i) => {
-      const numbers = maps.plane("row", "column", { channel: i });
-      const label = `map ${this.first + i}`;
-      const canvas = numberPicture(numbers, rows, columns, top, ramp, MAP_WIDTH, label);
-      return figure(canvas, String(this.first + i));
+    const channels = Array.from({ length: maps.size("channel") }, (_, i) => i);
+    const frames = Array.from({ length: maps.size("frame") }, (_, i) => i);
+    const tiles = channels.map((channel) => {
+      const number = this.first + channel;
+      if (axes[0] === "frame") {
+        const planes = frames.map((frame) => maps.plane("row", "column", { channel, frame }));
+        return numberRow(planes, rows, columns, top, ramp, (i) => `map ${number}, frame ${i + 1}`);
+      }
+      const numbers = maps.plane("row", "column", { channel });
+      const canvas = numberPicture(numbers, rows, columns, top, ramp, MAP_WIDTH, `map ${number}`);
+      return figure(canvas, String(number));
     });
     const options = this.all.map((tensor) => ({ value: tensor.name, text: tensor.name }));
     replace(
@@ -120,11 +128,11 @@ class Maps {
         "div",
         { class: "row wrap" },
         selectField("Layer", options, name, (value) => this.choose(value)),
-        symbolButton("‹", "Earlier maps", () => this.page(-MOST), this.first === 0),
+        symbolButton("‹", "Earlier maps", () => this.page(-most), this.first === 0),
         h("span", { class: "muted" }, `maps ${this.first} to ${last} of ${count}, ${rows} × ${columns}`),
-        symbolButton("›", "Later maps", () => this.page(MOST), last === count - 1),
+        symbolButton("›", "Later maps", () => this.page(most), last === count - 1),
       ),
-      h("div", { class: "tiles" }, ...tiles),
+      axes[0] === "frame" ? scrollRow("Feature maps of each frame", tiles) : h("div", { class: "tiles" }, ...tiles),
       legend({ ramp, top, numbers: maps.data }),
     );
   }
@@ -147,7 +155,8 @@ export async function normCard({ trace }) {
         columns.map(({ data }) => formatNumber(data[i])),
       ),
     );
-    const heads = ["channel", "running mean", "mean of this image", "running variance", "variance of this image"];
+    const here = trace.describe("pixels").axes[0] === "frame" ? "these frames" : "this image";
+    const heads = ["channel", "running mean", `mean of ${here}`, "running variance", `variance of ${here}`];
     const options = layers.map((name) => ({ value: name, text: name }));
     const onchange = (/** @type {string} */ value) => draw(value).catch(showError);
     replace(body, table(`Statistics of ${layer}`, heads, rows));

@@ -1,5 +1,5 @@
 // @ts-check
-/** Image tab: the image and its labels, saliency, filters, feature maps; patches and attention of a Vision Transformer. */
+/** Image tab: the image or clip and its labels, saliency, filters, feature maps; patches and attention of a Vision Transformer. */
 import { ApiError } from "../core/api-error.js";
 import { h, replace, word } from "../core/dom.js";
 import { formatNumber } from "../core/format.js";
@@ -7,6 +7,7 @@ import { softmax } from "../trace/probability.js";
 import { legend } from "../widgets/matrix.js";
 import { figure, largest, numberPicture, picture } from "../widgets/picture.js";
 import { table } from "../widgets/table.js";
+import { clipStatesCard, frameRow, numberRow } from "./image-clip.js";
 import { filtersCard, mapsCard, normCard } from "./image-layers.js";
 import { wordsCard } from "./image-words.js";
 import { attentionCard, patchesCard, positionsCard } from "./image-patches.js";
@@ -20,8 +21,10 @@ import { attentionCard, patchesCard, positionsCard } from "./image-patches.js";
 const [WIDTH, LABELS, BAR] = [224, 10, 120];
 const METHOD =
   "Gradient times input, summed over the channels: about how much the label's log-odds would fall if the pixel had the mean color of the training images.";
+const NUMBERS_METHOD =
+  "Gradient times input, summed over the channels: about how much the number would fall if the pixel had the mean color of the training images.";
 
-/** Whether a trace is about an image. @param {Trace} trace */
+/** Whether a trace is about an image or a clip. @param {Trace} trace */
 export function isImage(trace) {
   return trace.has("pixels");
 }
@@ -29,15 +32,23 @@ export function isImage(trace) {
 /** @param {Context} context */
 export async function imageTab(context) {
   const { trace } = context;
-  const pixels = await loadPixels(trace);
+  const frames = await loadFrames(trace);
+  const pixels = frames[0];
   const saliency = h("section", { class: "card" }, h("h2", {}, "Saliency"), h("p", { class: "muted" }, "computing"));
   const classifies = trace.has("logits") && trace.describe("logits").axes.join() === "label";
-  if (classifies && (trace.live ? !trace.header.fork : trace.header.saliency)) fillSaliency(context, saliency, pixels);
+  const regresses = trace.has("prediction");
+  if ((classifies || regresses) && (trace.live ? !trace.header.fork : trace.header.saliency))
+    fillSaliency(context, saliency, frames);
   else saliency.hidden = true;
   const cards = [
-    classifies ? await predictionCard(trace, pixels) : captionCard(trace, pixels),
-    classifies ? null : await wordsCard(trace, pixels),
+    classifies
+      ? await predictionCard(trace, frames)
+      : regresses
+        ? await numbersCard(trace, frames)
+        : captionCard(trace, pixels),
+    classifies || regresses ? null : await wordsCard(trace, pixels),
     saliency,
+    await clipStatesCard(trace, frames),
     await attentionCard(context, pixels),
     await patchesCard(trace, pixels),
     await positionsCard(trace),
@@ -48,14 +59,48 @@ export async function imageTab(context) {
   return h("div", { class: "stack image-tab" }, ...cards);
 }
 
-/** The pixels that were read. @param {Trace} trace @returns {Promise<Pixels>} */
-export async function loadPixels(trace) {
-  const { shape, data } = await trace.tensor("pixels");
-  return { height: shape[0], width: shape[1], data };
+/** The pixels that were read: of an image, or of each frame of a clip. @param {Trace} trace @returns {Promise<Pixels[]>} */
+export async function loadFrames(trace) {
+  const tensor = await trace.tensor("pixels");
+  const [height, width] = [tensor.size("row"), tensor.size("column")];
+  const size = 3 * height * width;
+  return Array.from({ length: tensor.size("frame") }, (_, i) => ({
+    height,
+    width,
+    data: tensor.data.subarray(i * size, (i + 1) * size),
+  }));
 }
 
-/** The image, and the most probable labels. @param {Trace} trace @param {Pixels} pixels */
-async function predictionCard(trace, pixels) {
+/** The image, or the frames of a clip, with its size. @param {Pixels[]} frames */
+function inputPicture(frames) {
+  const size = `${frames[0].height} × ${frames[0].width} pixels, as the model reads them`;
+  if (frames.length === 1) return figure(picture(frames[0], WIDTH, `the image, ${size}`), size);
+  const note = h("p", { class: "muted" }, `${frames.length} frames of ${size}`);
+  return h("div", { class: "clip" }, frameRow(frames), note);
+}
+
+/** The image or clip, and the predicted numbers. @param {Trace} trace @param {Pixels[]} frames */
+async function numbersCard(trace, frames) {
+  const numbers = await trace.tensor("prediction");
+  const names = trace.tokens("prediction", "output") ?? [];
+  const rows = Array.from(numbers.data, (value, i) =>
+    h("tr", {}, h("th", { scope: "row" }, word(names[i]?.label ?? String(i))), h("td", {}, formatNumber(value))),
+  );
+  return h(
+    "section",
+    { class: "card" },
+    h("h2", {}, frames.length > 1 ? "Clip and numbers" : "Image and numbers"),
+    h(
+      "div",
+      { class: "row wrap top" },
+      inputPicture(frames),
+      table("Predicted numbers", ["name", "number"], rows, { kind: "numbers" }),
+    ),
+  );
+}
+
+/** The image or clip, and the most probable labels. @param {Trace} trace @param {Pixels[]} frames */
+async function predictionCard(trace, frames) {
   const logits = await trace.tensor("logits");
   const probabilities = softmax(logits.data);
   const names = trace.tokens("logits", "label") ?? [];
@@ -72,15 +117,14 @@ async function predictionCard(trace, pixels) {
       h("td", {}, formatNumber(logits.data[i])),
     );
   });
-  const size = `${pixels.height} × ${pixels.width} pixels, as the model reads them`;
   return h(
     "section",
     { class: "card" },
-    h("h2", {}, "Image and labels"),
+    h("h2", {}, frames.length > 1 ? "Clip and labels" : "Image and labels"),
     h(
       "div",
       { class: "row wrap top" },
-      figure(picture(pixels, WIDTH, `the image, ${size}`), size),
+      inputPicture(frames),
       table("Labels", ["label", "probability", "", "logit"], rows, { kind: "numbers candidates" }),
     ),
   );
@@ -88,40 +132,60 @@ async function predictionCard(trace, pixels) {
 
 /** The image, and the text about it. @param {Trace} trace @param {Pixels} pixels */
 function captionCard(trace, pixels) {
-  const size = `${pixels.height} × ${pixels.width} pixels, as the model reads them`;
   return h(
     "section",
     { class: "card" },
     h("h2", {}, "Image and caption"),
     h("p", {}, word(trace.header.answer, "sentence target")),
-    figure(picture(pixels, WIDTH, `the image, ${size}`), size),
+    inputPicture([pixels]),
   );
 }
 
-/** Adds the saliency, which the server computes by another pass. @param {Context} context @param {HTMLElement} card @param {Pixels} pixels */
-async function fillSaliency(context, card, pixels) {
+/** Adds the saliency, which the server computes by another pass. @param {Context} context @param {HTMLElement} card @param {Pixels[]} frames */
+async function fillSaliency(context, card, frames) {
   try {
     const found = /** @type {unknown} */ (await context.trace.source.saliency());
-    const { title, scores } = /** @type {PixelSaliency} */ (found);
-    const [height, width] = [scores[0].length, scores[0][0].length];
-    const sums = new Float64Array(height * width);
-    for (const channel of scores) channel.flat().forEach((value, i) => (sums[i] += value));
-    const top = largest(sums);
+    const { title, outputs, scores } = /** @type {PixelSaliency} */ (found);
+    const planes = scores.map((clip) => clip.map(sumChannels));
+    const numbers = planes.flatMap((clip) => clip.map((plane) => Array.from(plane))).flat();
+    const [height, width, top] = [frames[0].height, frames[0].width, largest(numbers)];
     const label = `saliency of ${height} × ${width} pixels`;
+    const of = (/** @type {number} */ i) => (outputs.length > 1 ? `${outputs[i].replace(/ [^ ]*$/u, "")}, ` : "");
+    const drawn =
+      frames.length > 1
+        ? frameRow(
+            frames,
+            planes.map((clip, i) =>
+              numberRow(clip, height, width, top, "signed", (frame) => `${of(i)}frame ${frame + 1}`),
+            ),
+          )
+        : h(
+            "div",
+            { class: "row wrap top" },
+            figure(picture(frames[0], WIDTH, "the image"), "image"),
+            ...planes.map(([plane], i) =>
+              figure(
+                numberPicture(plane, height, width, top, "signed", WIDTH, of(i) + label),
+                `${of(i)}gradient × input`,
+              ),
+            ),
+          );
     replace(
       card,
       h("div", { class: "row wrap" }, h("h2", {}, "Saliency"), word(title, "sentence target")),
-      h(
-        "div",
-        { class: "row wrap top" },
-        figure(picture(pixels, WIDTH, "the image"), "image"),
-        figure(numberPicture(sums, height, width, top, "signed", WIDTH, label), "gradient × input"),
-      ),
-      legend({ ramp: "signed", top, numbers: sums }),
-      h("p", { class: "muted" }, METHOD),
+      drawn,
+      legend({ ramp: "signed", top, numbers }),
+      h("p", { class: "muted" }, context.trace.has("prediction") ? NUMBERS_METHOD : METHOD),
     );
   } catch (error) {
     const message = error instanceof ApiError ? `${error.message} ${error.hint}` : String(error);
     replace(card, h("h2", {}, "Saliency"), h("p", { class: "empty", role: "alert" }, message));
   }
+}
+
+/** @param {number[][][]} channels of one frame */
+function sumChannels(channels) {
+  const sums = new Float64Array(channels[0].length * channels[0][0].length);
+  for (const channel of channels) channel.flat().forEach((value, i) => (sums[i] += value));
+  return sums;
 }

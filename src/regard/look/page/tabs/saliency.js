@@ -11,7 +11,7 @@ import { table } from "../widgets/table.js";
 /** @typedef {import("../core/types.js").Saliency} Saliency */
 
 /** Tasks with one answer per input or per token. */
-const KINDS = ["classify", "label", "forecast"];
+const KINDS = ["classify", "label", "forecast", "regress"];
 const METHOD =
   "Gradient times input: about how much the answer's score would fall without this input; exact for linear models, a first-order estimate otherwise.";
 /** Maximum length of a bar in pixels. */

@@ -147,7 +147,7 @@ class GraphWalk:
         if part.kind != "states" or last != "residual":
             return part
         if len(stream.added) > 1:
-            return PartKind("sum", "Embedding plus position", part.tensor)
+            return PartKind("sum", "Embedding + position", part.tensor)
         if any(self.nodes[head].kind == "ffn" for head in stream.heads):
             return PartKind("sum", "Residual sum", part.tensor)
         return PartKind("convolution", "Convolution", part.tensor) if LAYER.match(record.name) else part
@@ -308,6 +308,6 @@ class GraphWalk:
             return
         heads = self.streams.get("", Stream()).heads or (list(self.streams.values())[-1].heads if self.streams else [])
         side = "target" if "vocabulary" in record.axes else "source"
-        node = GraphNode("logits", "output", "Output layer and softmax", "logits", ["logits"], side, "")
+        node = GraphNode("logits", "output", "Output layer", "logits", ["logits"], side, "")
         self.nodes[node.id] = node
         self._link(heads, node)

@@ -116,7 +116,7 @@ class RecurrentEncoder(Encoder):
         self.final = self.stack.state_widths
         self.width = self.final[-1][0]
 
-    def embedded(self, read: Tokens) -> Tensor:
+    def embed_tokens(self, read: Tokens) -> Tensor:
         """Embeddings of the tokens as they are read; recorded in the order of the text."""
         x_BSD = self.embed(read.data)
         if tracing():
@@ -127,7 +127,7 @@ class RecurrentEncoder(Encoder):
 
     def forward(self, source: Tokens) -> Memory:
         read = require_unpacked(source).reverse() if self.reverse else require_unpacked(source)
-        x_BSD = self.dropout(self.embedded(read))
+        x_BSD = self.dropout(self.embed_tokens(read))
         with trace_context(reads="source", backwards=self.reverse):
             outs, ends = self.stack(read.like(x_BSD))
         layers = (x_BSD, *outs)

@@ -8,7 +8,7 @@ import { isCross, middle } from "./layout.js";
 /** @typedef {import("../core/types.js").Token} Token */
 
 /** Steps of opacity; lines of one step are one path. */
-const STEPS = 6;
+const STEPS = 12;
 /** Weights below this share are not drawn, and at most so many lines per band. */
 const [LEAST, MOST] = [0.04, 700];
 /** Width of a source token from which it is written. */
@@ -50,8 +50,8 @@ export function band(placed, weights, keys, entry) {
     group.append(
       svg("path", {
         d,
-        "stroke-opacity": (0.1 + 0.8 * share).toFixed(2),
-        "stroke-width": (0.7 + 2.6 * share).toFixed(2),
+        "stroke-opacity": (0.1 + 0.85 * share).toFixed(2),
+        "stroke-width": (0.5 + 3.2 * share).toFixed(2),
       }),
     );
   }

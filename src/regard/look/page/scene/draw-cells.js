@@ -2,7 +2,7 @@
 /** Recurrent layers unrolled in time: a cell per token with its gates and state inside, and arrows along time. */
 import { svg } from "../core/dom.js";
 import { middle } from "./layout.js";
-import { colorTop, isWide, numberImage, strips, stripGap } from "./draw-strips.js";
+import { numberImage, strips, stripGap } from "./draw-strips.js";
 
 /** @typedef {import("../trace/tensor.js").Tensor} Tensor */
 /** @typedef {import("./layout.js").PlacedRow} PlacedRow */
@@ -37,37 +37,49 @@ export function cells(placed, states, gates, entry, top) {
     group.append(svg("path", { d, class: "scene-cell" }));
     group.append(timeArrows(placed, width, states));
   }
-  group.append(stack.cell >= 14 ? cellStrips(placed, box, states, top) : strips(inner, states, top, "signed"));
+  group.append(
+    stack.cell >= 14 ? cellStrips(placed, box, states, top, "signed") : strips(inner, states, top, "signed"),
+  );
   if (gates && stack.cell >= MIN_GATES) group.append(gateStrips(placed, box, gates, entry));
   return group;
 }
 
-/** @param {PlacedRow} placed @param {{left: number, width: number, y: number, height: number}} box @param {(column: number) => Float64Array|null} states @param {number} top */
-function cellStrips({ stack }, box, states, top) {
-  const group = svg("g", {});
+/**
+ * One image for the cells of a row, a strip in each.
+ * @param {PlacedRow} placed @param {{left: number, width: number, y: number, height: number}} box
+ * @param {(column: number) => Float64Array|null} vectors @param {number} top @param {import("../core/color.js").Ramp} ramp
+ */
+function cellStrips({ stack }, box, vectors, top, ramp) {
+  const pixels = Math.round(2 * stack.cell);
+  const inside = Math.round(2 * box.width);
+  const numbers = new Float64Array(pixels * stack.tokens.length).fill(NaN);
   stack.tokens.forEach((_, i) => {
-    const vector = states(i);
-    if (!vector) return;
-    const place = { x: box.left + i * stack.cell, y: box.y, width: box.width, height: box.height };
-    const wide = isWide(box.width, box.height);
-    group.append(numberImage(vector, wide ? 1 : vector.length, wide ? vector.length : 1, top, "signed", place));
+    const vector = vectors(i);
+    for (let p = 0; vector && p < inside; p++)
+      numbers[i * pixels + p] = vector[Math.floor((p / inside) * vector.length)];
   });
-  return group;
+  const place = { x: box.left, y: box.y, width: stack.cell * stack.tokens.length, height: box.height };
+  return numberImage(numbers, 1, numbers.length, top, ramp, place);
 }
 
-/** Gates as thin strips, one below the other. @param {PlacedRow} placed @param {{left: number, width: number, y: number, height: number}} box @param {{numbers: Tensor, count: number}} gates @param {(column: number) => number} entry */
-function gateStrips({ stack, y, height }, box, { numbers, count }, entry) {
-  const [from, to] = [box.y + box.height + 2, y + height - INSET];
+/**
+ * Gates as thin strips, one below the other; a candidate has a sign.
+ * @param {PlacedRow} placed @param {{left: number, width: number, y: number, height: number}} box
+ * @param {{numbers: Tensor, count: number}} gates @param {(column: number) => number} entry
+ */
+function gateStrips(placed, box, { numbers, count }, entry) {
+  const [from, to] = [box.y + box.height + 2, placed.y + placed.height - INSET];
   const step = (to - from) / count;
-  const top = colorTop(numbers.data);
   const group = svg("g", { class: "scene-gates" });
-  stack.tokens.forEach((_, i) => {
-    const position = entry(i);
-    if (position < 0) return;
-    const plane = numbers.plane("gate", "width", { position });
-    const place = { x: box.left + i * stack.cell, y: from, width: box.width, height: step * count - 1 };
-    group.append(numberImage(plane, count, numbers.size("width"), top, "weight", place));
-  });
+  for (let gate = 0; gate < count; gate++) {
+    const vectors = (/** @type {number} */ column) => {
+      const position = entry(column);
+      return position < 0 ? null : numbers.vector("width", { position, gate });
+    };
+    const signed = placed.stack.tokens.some((_, i) => vectors(i)?.some((value) => value < 0));
+    const own = { ...box, y: from + gate * step, height: step - 1 };
+    group.append(cellStrips(placed, own, vectors, 1, signed ? "signed" : "weight"));
+  }
   return group;
 }
 

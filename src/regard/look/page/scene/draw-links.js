@@ -1,7 +1,7 @@
 // @ts-check
 /** Lines between rows: columns of tokens, residual connections, and the keys and values that flow to cross-attention. */
 import { svg } from "../core/dom.js";
-import { isCross, middle } from "./layout.js";
+import { LAYER_TITLE, isCross, middle } from "./layout.js";
 
 /** @typedef {import("./layout.js").Layout} Layout */
 /** @typedef {import("./layout.js").PlacedRow} PlacedRow */
@@ -90,19 +90,22 @@ export function memoryLines(graph, layout) {
   return group;
 }
 
-/** Frames around the layers of a stack, with their titles. @param {ModelGraph} graph @param {PlacedStack} stack @param {(layer: string) => void} onopen */
-export function layerFrames(graph, stack, onopen) {
+/** Frames around the layers of a stack, with their titles. @param {ModelGraph} graph @param {PlacedStack} stack @param {boolean} narrow @param {(layer: string) => void} onopen */
+export function layerFrames(graph, stack, narrow, onopen) {
   const group = svg("g", {});
   const layers = [...new Set(stack.rows.map(({ row }) => row.layer ?? ""))].filter(Boolean);
   for (const layer of layers) {
     const rows = stack.rows.filter(({ row }) => row.layer === layer);
-    const top = Math.min(...rows.map(({ y }) => y)) - 9;
-    const bottom = Math.max(...rows.map(({ y, height }) => y + height)) + 9;
+    const thin = rows.every(({ row }) => row.thin);
+    const edge = thin ? 4 : 9;
+    const top = Math.min(...rows.map(({ y }) => y)) - edge - (thin ? 0 : LAYER_TITLE) - (narrow ? 15 : 0);
+    const bottom = Math.max(...rows.map(({ y, height }) => y + height)) + edge;
     const x = stack.x + 5;
     const frame = svg(
       "g",
       { class: "scene-layer", "data-layer": layer },
       svg("rect", { x, y: top, width: stack.width - 10, height: bottom - top, rx: 8 }),
+      thin ? null : svg("text", { x: x + 9, y: top + 16, class: "scene-layer-title" }, graph.layerTitle(layer)),
       svg("title", {}, `Open ${graph.layerTitle(layer).toLowerCase()}`),
     );
     frame.addEventListener("click", () => onopen(layer));

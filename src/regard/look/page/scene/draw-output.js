@@ -11,7 +11,7 @@ import { shorten } from "./draw-band.js";
 /** @typedef {import("./layout.js").PlacedRow} PlacedRow */
 /** @typedef {import("./model-graph.js").ModelGraph} ModelGraph */
 /** @typedef {{label: string, probability: number}} Bar */
-/** @typedef {{column: number, title: string, bars: Bar[], chosen: string, probability: number}} Choice */
+/** @typedef {{column: number, title: string, bars: Bar[], chosen: string, probability: number, labels?: boolean}} Choice */
 
 /** Bars of one choice. */
 const BARS = 5;
@@ -57,7 +57,14 @@ function labelChoices(graph, logits) {
     const bars = Array.from(p, (probability, i) => ({ label: names?.[i] ?? String(i), probability }));
     bars.sort((a, b) => b.probability - a.probability);
     const title = place ? `Token ${column + 1}` : "Answer";
-    return { column: place ? column : -1, title, bars, chosen: bars[0].label, probability: bars[0].probability };
+    return {
+      column: place ? column : -1,
+      title,
+      bars,
+      chosen: bars[0].label,
+      probability: bars[0].probability,
+      labels: true,
+    };
   });
 }
 
@@ -93,7 +100,7 @@ export function bars(choice, x, y, width, height, most = BARS) {
   const title = svg(
     "text",
     { x, y: y + 11, class: "scene-title" },
-    `${choice.title}: softmax over the ${choice.column < 0 ? "labels" : "vocabulary"}`,
+    `${choice.title}: softmax over the ${choice.labels ? "labels" : "vocabulary"}`,
   );
   const lines = shown.flatMap(({ label, probability }, i) => {
     const top = y + 20 + i * step;

@@ -34,14 +34,14 @@ export function unitAt(x, y, width, height, size) {
 }
 
 /**
- * An image element. The pixels are numbers on a colormap, NaN shows the ground.
+ * An image element. The pixels are numbers on a colormap; where there is none, it is transparent.
  * @param {ArrayLike<number>} numbers @param {number} rows @param {number} columns @param {number} top @param {Ramp} ramp
  * @param {{x: number, y: number, width: number, height: number}} box
  */
 export function numberImage(numbers, rows, columns, top, ramp, box) {
   return svg("image", {
     ...box,
-    href: heatImage(numbers, rows, columns, top, ramp).toDataURL(),
+    href: heatImage(numbers, rows, columns, top, ramp, true).toDataURL(),
     preserveAspectRatio: "none",
     "image-rendering": "pixelated",
   });

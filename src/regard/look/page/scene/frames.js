@@ -10,7 +10,7 @@
 export function moments(graph, layout) {
   const steps = graph.trace.header.steps.length;
   return layout.stacks.flatMap((stack) => {
-    const count = stack.tokens.length;
+    const count = Math.max(1, stack.tokens.length); // an image has no tokens
     if (stack.side === "source" || !steps) return stack.rows.flatMap((row) => pass(row, 0, count, null));
     return Array.from({ length: steps }, (_, step) => {
       const from = step ? graph.prompt + step : 0;

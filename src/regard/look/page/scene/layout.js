@@ -11,14 +11,16 @@
  */
 
 /** Least and largest width of a token's column. */
-const [MIN_CELL, MAX_CELL] = [9, 92];
+const [MIN_CELL, MAX_CELL, MAX_SINGLE] = [9, 92, 148];
 /** Width of the titles beside the rows, space between stacks, room for the residual line, padding of a stack. */
-const [GUTTER, GAP, RESIDUAL, PADDING] = [116, 56, 26, 12];
+const [GUTTER, GAP, RESIDUAL, PADDING] = [126, 56, 26, 12];
 /** Width below which stacks stand one above the other. */
 const NARROW = 720;
 const TITLE = 30;
+/** Room above the rows of a layer for its title. */
+export const LAYER_TITLE = 18;
 /** Rows of maps and of the output need this width. */
-const MIN_INNER = 300;
+const [MIN_INNER, MAX_MAPS] = [300, 620];
 
 /**
  * @param {{stack: Stack, rows: Row[]}[]} stacks @param {number} available width
@@ -29,11 +31,12 @@ export function placeStacks(stacks, available) {
   const side = narrow ? 1 : stacks.length;
   const gutter = narrow ? 0 : GUTTER;
   const room = (available - GAP * (side - 1)) / side - gutter - RESIDUAL - 2 * PADDING - (narrow ? 20 : 0);
-  const most = Math.max(...stacks.map(({ stack }) => stack.tokens.length), 1);
-  const inner = Math.max(narrow ? room : MIN_INNER, Math.min(room, MAX_CELL * most), MIN_CELL * most);
+  const largest = stacks.length > 1 ? MAX_CELL : MAX_SINGLE;
   const placed = stacks.map(({ stack, rows }) => {
-    const cell = Math.min(MAX_CELL, inner / Math.max(1, stack.tokens.length));
-    return place(stack, rows, gutter, inner, cell, narrow);
+    const count = stack.tokens.length;
+    const tiles = rows.some(({ form }) => form === "maps") ? Math.min(room, MAX_MAPS) : 0;
+    const inner = Math.max(tiles, narrow ? room : MIN_INNER, Math.min(room, largest * count), MIN_CELL * count);
+    return place(stack, rows, gutter, inner, Math.min(largest, inner / Math.max(1, count)), narrow);
   });
   const height = narrow
     ? placed.reduce((sum, { height }) => sum + height + 24, -24)
@@ -45,7 +48,7 @@ export function placeStacks(stacks, available) {
     if (narrow) y -= stack.height + 24;
     else x += stack.width + GAP;
   }
-  const width = narrow ? left + placed[0].width : x - GAP;
+  const width = narrow ? left + Math.max(...placed.map((stack) => stack.width)) : x - GAP;
   return { width: Math.ceil(width), height: Math.ceil(height), narrow, stacks: placed };
 }
 
@@ -59,15 +62,17 @@ function place(stack, rows, gutter, inner, cell, narrow) {
   const placed = { ...stack, x: 0, y: 0, width, height: 0, left: PADDING + gutter + RESIDUAL, cell, rows: [] };
   let up = PADDING;
   let layer = rows[0]?.layer ?? null;
+  let thin = false;
   for (const row of rows) {
     const height =
       row.form === "output" ? outputHeight(narrow) : row.height + (row.form === "band" && isCross(row) ? 16 : 0);
-    if (row.layer !== layer) up += 14;
-    layer = row.layer;
+    if (row.layer !== layer) up += (thin && row.thin ? 4 : 14) + (layer === null || thin ? 0 : LAYER_TITLE);
+    [layer, thin] = [row.layer, !!row.thin];
     const caption = narrow && row.form !== "tokens" ? 15 : 0;
     placed.rows.push({ row, stack: placed, x: placed.left, y: -(up + height), width: inner, height });
     up += height + caption + (row.form === "band" || row.form === "cells" ? 12 : 9);
   }
+  if (layer !== null && !thin) up += LAYER_TITLE;
   placed.height = up + PADDING + (stack.title ? TITLE : 8);
   return placed;
 }

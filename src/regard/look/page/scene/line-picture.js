@@ -68,7 +68,7 @@ export class LinePicture {
     if (!tensor) return null;
     const vector = tensor.vector(axis, index);
     const ramp = options.ramp ?? "signed";
-    const top = colorTop(tensor.data);
+    const top = ramp === "weight" ? 1 : colorTop(tensor.data);
     const box = { ...place, width: Math.min(place.width, MAX_UNIT * vector.length) };
     const row = { title, form: "line", zoom: options.zoom ?? "", tensor: name };
     this.rows.push({ row, box, vector, axis, index, where: options.where ?? "" });

@@ -8,7 +8,7 @@ import { featureMaps, imageTiles, mapTiles } from "./draw-maps.js";
 import { choiceAt, output } from "./draw-output.js";
 import { longStrip, strips, stripGap, unitAt } from "./draw-strips.js";
 import { computedBefore } from "./frames.js";
-import { isCross, middle, placeStacks } from "./layout.js";
+import { middle, placeStacks } from "./layout.js";
 import { RowValues } from "./row-values.js";
 import { layerRows, modelRows } from "./rows.js";
 
@@ -34,9 +34,8 @@ export class ModelPicture {
     this.values = new RowValues(graph);
     this.plan = graph.stacks
       .map((stack) => ({ stack, rows: layer === null ? modelRows(graph, stack) : layerRows(graph, stack, layer) }))
-      .filter(({ rows }) =>
-        rows.some(({ form, layer: own }) => form !== "tokens" && (layer === null || own === layer)),
-      );
+      .filter(({ rows }) => rows.some(({ form, layer: own }) => form !== "tokens" && (layer === null || own === layer)))
+      .map(({ stack, rows }) => ({ stack: rows.some(perToken) ? stack : { ...stack, tokens: [] }, rows }));
     this.width = 0;
     this.height = 0;
     /** @type {PlacedRow[]} */
@@ -44,6 +43,10 @@ export class ModelPicture {
     this.overlay = svg("g", { class: "scene-overlay" });
     this.veil = svg("g", { class: "scene-veil" });
     this.results = svg("g", {});
+    /** @type {Map<PlacedRow, SVGElement>} */
+    this.bands = new Map();
+    /** @type {Set<number>|null} columns whose prediction is made; null: all */
+    this.made = null;
   }
 
   async load() {
@@ -55,6 +58,7 @@ export class ModelPicture {
     this.layout = placeStacks(this.plan, available);
     ({ width: this.width, height: this.height } = this.layout);
     this.rows = this.layout.stacks.flatMap(({ rows }) => rows);
+    this.bands.clear();
     const { stacks } = this.layout;
     const root = svg("svg", {
       class: "scene-picture",
@@ -67,14 +71,13 @@ export class ModelPicture {
     for (const stack of stacks) {
       root.append(
         this.ground(stack),
-        layerFrames(this.graph, stack, (layer) => this.actions.zoom(layer)),
+        layerFrames(this.graph, stack, this.layout.narrow, (layer) => this.actions.zoom(layer)),
         columnLines(stack),
       );
     }
     root.append(residualLines(this.graph, this.layout));
     for (const placed of this.rows) root.append(this.drawRow(placed));
     root.append(this.results, this.veil, this.overlay);
-    this.showChoice(null);
     return root;
   }
 
@@ -104,9 +107,7 @@ export class ModelPicture {
     const narrow = this.layout?.narrow;
     if (row.form === "output" && narrow) return svg("g", {});
     const arrow = row.form === "cells" ? (row.node.direction === "backward" ? " ←" : " →") : "";
-    const own = row.zoom === row.node.id ? row.title : this.graph.layerTitle(row.zoom);
-    const title =
-      row.zoom !== row.node.id && row.form === "band" ? `${own}: ${row.title.toLowerCase()}` : `${own}${arrow}`;
+    const title = `${row.title}${arrow}`;
     const place = narrow
       ? { x, y: row.form === "tokens" ? y - 2 : y - 4 }
       : { x: stack.x + 14, y: y + Math.min(height / 2, 40) + 4 };
@@ -115,7 +116,7 @@ export class ModelPicture {
     const text = svg(
       "text",
       { ...place, class: kind },
-      narrow ? title : shorten(title, 19),
+      narrow ? title : shorten(title, 21),
       svg("title", {}, `Open ${title}`),
     );
     text.addEventListener("click", () => this.actions.zoom(row.zoom));
@@ -135,10 +136,9 @@ export class ModelPicture {
     if (row.form === "cells")
       return cells(placed, vectors, values.gates(row.node), (column) => graph.entry(name, column), values.top(name));
     if (row.form === "band") {
-      const weights = values.meanWeights(name);
-      return (
-        weights && band(placed, weights, graph.trace.tokens(name, "key") ?? [], (column) => graph.entry(name, column))
-      );
+      const group = svg("g", { "data-done": "" });
+      this.bands.set(placed, group);
+      return group;
     }
     if (row.form === "maps") return featureMaps(tensor, placed);
     if (row.form === "image") return imageTiles(tensor, placed, null);
@@ -183,11 +183,12 @@ export class ModelPicture {
     return svg("g", {}, ...marks);
   }
 
-  /** Shows the prediction at a column. @param {number|null} column */
-  showChoice(column) {
+  /** Shows the prediction at a column; of a computation that goes on, those made so far. @param {number|null} column @param {Set<number>|null} [done] */
+  showChoice(column, done = null) {
     const placed = this.rows.find(({ row }) => row.form === "output");
+    const made = this.values.choices.filter((choice) => !done || done.has(Math.max(0, choice.column)));
     this.results.replaceChildren();
-    if (placed) this.results.append(output(placed, this.values.choices, choiceAt(this.values.choices, column)));
+    if (placed) this.results.append(output(placed, made, choiceAt(made, column)));
   }
 
   /** What is at a point. @param {number} x @param {number} y @returns {Hit|null} */
@@ -283,6 +284,7 @@ export class ModelPicture {
     this.overlay.replaceChildren();
     if (!hit || hit.column < 0 || !this.layout) return;
     const { stack } = hit.placed;
+    if (stack.rows.some(({ row }) => row.form === "output")) this.showChoice(hit.column, this.made);
     const [first, last] = [stack.rows[0], stack.rows[stack.rows.length - 1]];
     const top = last.row.form === "output" ? last.y + last.height - 20 : last.y;
     const x = stack.left + hit.column * stack.cell;
@@ -304,41 +306,46 @@ export class ModelPicture {
 
   /** Shows the state at a moment; null: everything is computed. @param {Moment[]} all @param {number|null} now */
   showMoment(all, now) {
+    const moment = now === null ? null : (all[now] ?? null);
+    const done = computedBefore(all, moment ? (now ?? 0) + 1 : all.length);
     this.veil.replaceChildren();
-    if (now === null || now >= all.length) return this.showChoice(null);
-    const [moment, done] = [all[now], computedBefore(all, now)];
-    for (const placed of this.rows)
-      this.cover(placed, done.get(placed) ?? new Set(), placed === moment.placed ? moment : null);
-    const reads = isCross(moment.placed.row) ? " reads" : "";
-    this.veil.append(svg("rect", { ...litBox(moment), rx: 4, class: `scene-lit${reads}` }));
-    const shown = moment.step === null ? null : this.graph.prompt + moment.step;
-    this.showChoice(shown);
+    for (const placed of this.rows) this.cover(placed, done.get(placed) ?? new Set());
+    this.made = null;
+    if (!moment) return this.showChoice(null);
+    this.veil.append(svg("rect", { ...litBox(moment), rx: 4, class: "scene-lit" }));
+    const results = this.rows.find(({ row }) => row.form === "output");
+    const made = (results && done.get(results)) ?? new Set();
+    this.made = made;
+    this.showChoice(made.size ? Math.max(...made) : null, made);
   }
 
-  /** Covers what is not computed yet. @param {PlacedRow} placed @param {Set<number>} done @param {Moment|null} now */
-  cover(placed, done, now) {
+  /** Covers what is not computed yet. @param {PlacedRow} placed @param {Set<number>} done */
+  cover(placed, done) {
     const { stack, row } = placed;
-    const whole = !["strips", "cells", "tokens", "band"].includes(row.form);
-    if (whole && (done.size || now)) return;
-    if (whole) return this.veil.append(svg("rect", { ...box(placed), class: "scene-cover" }));
-    const visible = (/** @type {number} */ i) => done.has(i) || (now !== null && i >= now.from && i < now.to);
+    if (row.form === "band") return this.drawLines(placed, done);
+    if (!["strips", "cells", "tokens"].includes(row.form)) {
+      if (!done.size && row.form !== "output") this.veil.append(svg("rect", { ...box(placed), class: "scene-cover" }));
+      return;
+    }
     let start = -1;
     for (let i = 0; i <= stack.tokens.length; i++) {
-      const hidden = i < stack.tokens.length && !visible(i);
+      const hidden = i < stack.tokens.length && !done.has(i);
       if (hidden && start < 0) start = i;
       if (hidden || start < 0) continue;
-      const x = stack.left + start * stack.cell;
-      this.veil.append(
-        svg("rect", {
-          x,
-          y: placed.y - 1,
-          width: (i - start) * stack.cell,
-          height: placed.height + 2,
-          class: "scene-cover",
-        }),
-      );
+      const place = { x: stack.left + start * stack.cell, y: placed.y - 1, width: (i - start) * stack.cell };
+      this.veil.append(svg("rect", { ...place, height: placed.height + 2, class: "scene-cover" }));
       start = -1;
     }
+  }
+
+  /** Attention lines of the queries that are computed. @param {PlacedRow} placed @param {Set<number>} done */
+  drawLines(placed, done) {
+    const name = placed.row.tensor ?? "";
+    const [weights, group] = [this.values.meanWeights(name), this.bands.get(placed)];
+    if (!weights || !group || group.dataset.done === String(done.size)) return;
+    group.dataset.done = String(done.size);
+    const entry = (/** @type {number} */ column) => (done.has(column) ? this.graph.entry(name, column) : -1);
+    group.replaceChildren(band(placed, weights, this.graph.trace.tokens(name, "key") ?? [], entry));
   }
 }
 
@@ -359,4 +366,12 @@ function litBox({ placed, from, to }) {
     width: (last - from) * stack.cell,
     height: placed.height + 6,
   };
+}
+
+/** Whether a row has a place for each token. @param {import("./rows.js").Row} row */
+function perToken({ form, tensor, node }) {
+  return (
+    ["strips", "cells", "band", "tokens"].includes(form) ||
+    (form === "output" && node.side === "target" && tensor !== null)
+  );
 }

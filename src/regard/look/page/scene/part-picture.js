@@ -27,6 +27,12 @@ const TITLES = /** @type {Record<string, string>} */ ({
   start: "initial state",
   start_cell: "initial cell state",
 });
+/** What a part calls its input. */
+const INPUT = /** @type {Record<string, string>} */ ({
+  norm: "before",
+  "self-attention": "input",
+  "cross-attention": "input of the queries",
+});
 /** Least width of a head's tile. */
 const TILE = 190;
 
@@ -57,13 +63,15 @@ export class PartPicture extends LinePicture {
       const other = /** @type {GraphNode} */ (graph.nodes.get(from));
       const back = kind === "previous" ? -1 : 0;
       const same = other.side === node.side;
+      const first = node.direction === "backward" ? this.stack.tokens.length - 1 : 0;
+      if (kind === "start" && this.column !== first) return [];
       if (!other.tensor || kind === "memory" || !same || !graph.has(other.tensor)) return [];
       const title =
         kind === "residual"
           ? `${other.title}, past the sublayer`
           : kind === "previous"
             ? `${other.title}, step before`
-            : other.title;
+            : `${INPUT[node.kind] ?? "input"}: ${other.title.toLowerCase()}`;
       return this.entry(other.tensor, title, back, node.kind === "sum" && i ? "+" : "");
     });
     const before = node.kind === "recurrent" ? this.previousState() : [];
@@ -74,10 +82,11 @@ export class PartPicture extends LinePicture {
   /** @param {string} name @param {string} title @param {number} shift @param {string} sign @returns {Operand[]} */
   entry(name, title, shift, sign) {
     const { graph } = this;
-    const { axes } = graph.trace.describe(name);
+    const { axes, shape } = graph.trace.describe(name);
     const at = graph.entry(name, this.column + shift);
     const place = graph.place(name);
-    if (at < 0 || !axes.includes("width") || axes.length > (place === null ? 1 : 2)) return [];
+    const others = axes.filter((axis, i) => axis !== "width" && axis !== place && shape[i] > 1);
+    if (at < 0 || !axes.includes("width") || others.length) return [];
     const where = place === null ? "" : `“${this.stack.tokens[this.column + shift]?.label ?? ""}”`;
     return [{ title, name, index: place === null ? {} : { [place]: at }, where, sign }];
   }
@@ -95,8 +104,8 @@ export class PartPicture extends LinePicture {
   /** A tensor of the part itself: one vector, or one per gate. @param {string} name @returns {Operand[]} */
   inner(name) {
     const { graph, node } = this;
-    if (!graph.has(name) || node.kind.endsWith("attention")) return [];
     const last = name.split(".").pop() ?? name;
+    if (!graph.has(name) || (node.kind.endsWith("attention") && last !== "output")) return [];
     if (last.startsWith("start")) return [];
     const { axes } = graph.trace.describe(name);
     const sign = node.kind === "sum" && name === node.tensor ? "=" : "";
@@ -110,7 +119,7 @@ export class PartPicture extends LinePicture {
       title: label === "candidate" ? label : `${label} gate`,
       name,
       index: { position: at, gate },
-      where: `${where}, ${label}`,
+      where,
       sign: "",
     }));
   }
@@ -156,7 +165,7 @@ export class PartPicture extends LinePicture {
       name,
       index,
       { x: left, y: y + TITLE, width: this.width - left - 12, height: LINE },
-      { where, axis },
+      { where, axis, ramp: index.gate !== undefined && !title.startsWith("cand") ? "weight" : "signed" },
     );
     return y + TITLE + LINE + 12;
   }
@@ -175,7 +184,7 @@ export class PartPicture extends LinePicture {
 
   /** All heads as small pictures of lines. @param {SVGElement} root @param {number} y */
   heads(root, y) {
-    const { graph, node, stack, weights } = this;
+    const { weights } = this;
     const numbers = this.tensors.get(weights ?? "");
     if (!numbers || !weights) return y;
     const count = numbers.size("head");
@@ -186,10 +195,7 @@ export class PartPicture extends LinePicture {
       const [x, top] = [8 + (head % across) * width, y + Math.floor(head / across) * (height + 30)];
       root.append(this.headTile(numbers, head, { x, y: top, width: width - 8, height }));
     }
-    y += Math.ceil(count / across) * (height + 30) + 4;
-    const output = own(graph, node, "output");
-    if (output && this.tensors.size && !this.tensors.has(output)) return y;
-    return stack ? y : y;
+    return y + Math.ceil(count / across) * (height + 30) + 4;
   }
 
   /** @param {import("../trace/tensor.js").Tensor} numbers @param {number} head @param {{x: number, y: number, width: number, height: number}} place */

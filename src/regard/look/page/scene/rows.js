@@ -7,8 +7,8 @@
 /** @typedef {"tokens"|"strips"|"band"|"cells"|"maps"|"image"|"patches"|"vector"|"bars"|"output"} Form */
 /**
  * @typedef {{node: GraphNode, form: Form, tensor: string|null, title: string, height: number, layer: string|null,
- *   zoom: string}} Row
- * zoom: where a click leads, a layer or a part
+ *   zoom: string, thin?: boolean}} Row
+ * zoom: where a click leads, a layer or a part; thin: the only row of its layer
  */
 
 /** Heights of rows in pixels. */
@@ -28,8 +28,13 @@ export function modelRows(graph, stack) {
     if (at < 0 || open) return nodeRows(graph, node, 1);
     const last = stack.nodes.findLast(({ layer }) => layer === node.layer) === node;
     if (layers.length > MANY_LAYERS && at > 0 && at < layers.length - 1)
-      return last ? nodeRows(graph, node, 0.6).slice(-1).map(asLayer) : [];
-    return last || MAIN.includes(node.kind) ? nodeRows(graph, node, 0.75).map(asLayer) : [];
+      return last
+        ? nodeRows(graph, node, 0.6)
+            .slice(-1)
+            .map((row) => asLayer(row, graph.layerTitle(row.layer ?? "")))
+        : [];
+    if (MAIN.includes(node.kind)) return nodeRows(graph, node, 0.75).map((row) => asLayer(row));
+    return last ? nodeRows(graph, node, 0.75).map((row) => asLayer(row, "Output", false)) : [];
   });
   return rows;
 }
@@ -44,12 +49,17 @@ export function layerRows(graph, stack, layer) {
     .map(({ from }) => from);
   const inputs = stack.nodes.filter(({ id, kind }) => outside.includes(id) && kind !== "tokens");
   const tokens = stack.nodes.filter(({ kind }) => kind === "tokens");
-  return [...tokens, ...inputs, ...own].flatMap((node) => nodeRows(graph, node, 1.7, node.layer === layer));
+  const read = inputs.flatMap((node) => nodeRows(graph, node, 1.7).slice(-1));
+  return [
+    ...tokens.flatMap((node) => nodeRows(graph, node, 1)),
+    ...read.map((row) => ({ ...row, layer: null, title: `Input: ${row.title.toLowerCase()}` })),
+    ...own.flatMap((node) => nodeRows(graph, node, 1.7, true)),
+  ];
 }
 
-/** @param {Row} row @returns {Row} */
-function asLayer(row) {
-  return { ...row, zoom: row.layer ?? row.zoom };
+/** A row that stands for its layer. @param {Row} row @param {string} [title] @param {boolean} [thin] @returns {Row} */
+function asLayer(row, title, thin = title !== undefined) {
+  return { ...row, zoom: row.layer ?? row.zoom, title: title ?? row.title, thin };
 }
 
 /** @param {ModelGraph} graph @param {GraphNode} node @param {number} scale of heights @param {boolean} [all] also what is inside @returns {Row[]} */
@@ -74,7 +84,7 @@ function nodeRows(graph, node, scale, all = false) {
   if (node.kind.endsWith("attention")) return attentionRows(graph, node, row, all);
   if (node.kind === "ffn") {
     const inner = own(graph, node, "activations");
-    const rows = inner ? [row("strips", inner, all ? "Feed-forward: hidden units" : "Feed-forward")] : [];
+    const rows = inner ? [row("strips", inner, all ? "Feed-forward: hidden" : "Feed-forward")] : [];
     return all || !rows.length ? [...rows, row("strips", tensor, "Feed-forward: output")] : rows;
   }
   if (node.kind === "recurrent") return [row("cells", tensor)];
@@ -91,7 +101,7 @@ function nodeRows(graph, node, scale, all = false) {
 function attentionRows(graph, node, row, all) {
   const [weights, output] = [own(graph, node, "weights"), own(graph, node, "output")];
   const rows = weights ? [row("band", weights)] : [];
-  return all && output ? [...rows, row("strips", output, `${node.title}: output`)] : rows;
+  return all && output ? [...rows, row("strips", output, "Output projection")] : rows;
 }
 
 /** A tensor of a part by its last name. @param {ModelGraph} graph @param {GraphNode} node @param {string} last */

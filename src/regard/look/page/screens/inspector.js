@@ -71,6 +71,7 @@ class Inspector {
     this.selection = new Selection(trace.header.id, query);
     this.tabs = Object.entries(TABS).filter(([, tab]) => tab.fits(trace));
     this.checkTab();
+    if (isImage(trace) && !query.get("tab")) this.selection.current.tab = "image";
     this.drawer = new Drawer(trace);
     /** @type {(() => void)[]} */
     this.cleanups = [];

@@ -76,7 +76,8 @@ function colorTable(ramp) {
 export function heatImage(numbers, rows, columns, top, ramp, clear = false) {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [columns, rows];
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const options = { willReadFrequently: true }; // in memory: pixels are written by hand, and often read again
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", options));
   const image = context.createImageData(columns, rows);
   const [colors, missing] = [colorTable(ramp), rgb(NaN, 1, ramp)];
   for (let i = 0; i < rows * columns; i++) {

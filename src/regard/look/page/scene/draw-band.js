@@ -9,8 +9,8 @@ import { isCross, middle } from "./layout.js";
 
 /** Steps of opacity; lines of one step are one path. */
 const STEPS = 12;
-/** Weights below this share are not drawn, and at most so many lines per band. */
-const [LEAST, MOST] = [0.04, 700];
+/** Weights below this one, and below most of a uniform one, are not drawn; and at most so many lines per band. */
+const [LEAST, MOST, FEW] = [0.04, 700, 60];
 /** Width of a source token from which it is written. */
 const MIN_LABEL = 26;
 
@@ -40,6 +40,7 @@ function line(placed, key, keys, query) {
 export function band(placed, weights, keys, entry) {
   const lines = strongest(placed, weights, entry);
   const group = svg("g", { class: "scene-lines" });
+  const light = Math.min(1, Math.sqrt(FEW / Math.max(1, lines.length))); // many lines lie on each other
   for (let step = 1; step <= STEPS; step++) {
     const d = lines
       .filter(({ weight }) => Math.min(STEPS, Math.max(1, Math.ceil(weight * STEPS))) === step)
@@ -50,7 +51,7 @@ export function band(placed, weights, keys, entry) {
     group.append(
       svg("path", {
         d,
-        "stroke-opacity": (0.1 + 0.85 * share).toFixed(2),
+        "stroke-opacity": (0.95 * share + (0.1 - 0.1 * share) * light).toFixed(3),
         "stroke-width": (0.5 + 3.2 * share).toFixed(2),
       }),
     );
@@ -66,7 +67,8 @@ function strongest(placed, weights, entry) {
     const row = entry(query);
     if (row < 0) continue;
     const all = weights.vector("key", { query: row });
-    for (let key = 0; key < all.length; key++) if (all[key] >= LEAST) lines.push({ query, key, weight: all[key] });
+    const least = Math.min(LEAST, 0.9 / all.length);
+    for (let key = 0; key < all.length; key++) if (all[key] >= least) lines.push({ query, key, weight: all[key] });
   }
   if (lines.length <= MOST) return lines;
   return lines.sort((a, b) => b.weight - a.weight).slice(0, MOST);

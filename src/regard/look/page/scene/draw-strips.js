@@ -9,17 +9,16 @@ import { svg } from "../core/dom.js";
 
 /** Share of the absolute values that lies within the colors: beyond it, the color is the strongest. */
 const COVERED = 0.98;
-const SAMPLED = 20000;
+const SAMPLED = 5000;
 
 /** The number with the strongest color: most absolute values are below it. @param {ArrayLike<number>} numbers */
 export function colorTop(numbers) {
   const step = Math.max(1, Math.floor(numbers.length / SAMPLED));
-  const sizes = [];
-  for (let i = 0; i < numbers.length; i += step) if (Number.isFinite(numbers[i])) sizes.push(Math.abs(numbers[i]));
-  sizes.sort((a, b) => a - b);
-  return sizes.length
-    ? sizes[Math.min(sizes.length - 1, Math.floor(sizes.length * COVERED))] || sizes[sizes.length - 1]
-    : 0;
+  const sizes = new Float32Array(Math.ceil(numbers.length / step));
+  let count = 0;
+  for (let i = 0; i < numbers.length; i += step) if (Number.isFinite(numbers[i])) sizes[count++] = Math.abs(numbers[i]);
+  const sorted = sizes.subarray(0, count).sort();
+  return count ? sorted[Math.min(count - 1, Math.floor(count * COVERED))] || sorted[count - 1] : 0;
 }
 
 /** Whether a strip of this size runs from left to right. @param {number} width @param {number} height */

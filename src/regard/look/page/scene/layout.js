@@ -20,7 +20,7 @@ const TITLE = 30;
 /** Room above the rows of a layer for its title. */
 export const LAYER_TITLE = 18;
 /** Rows of maps and of the output need this width. */
-const [MIN_INNER, MAX_MAPS] = [300, 620];
+const [MIN_INNER, MAX_MAPS] = [180, 620];
 
 /**
  * @param {{stack: Stack, rows: Row[]}[]} stacks @param {number} available width

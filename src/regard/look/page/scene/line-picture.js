@@ -18,9 +18,10 @@ import { colorTop, longStrip } from "./draw-strips.js";
  * @typedef {{placed: StripLine, column: number, picked: PickedNumber|null}} LineHit
  */
 
-/** Widths of a number from which it is written with more digits, and heights of a line and of its title. */
+/** Widths of a number from which it is written, and with more digits. */
 const [SHORT, LONG] = [26, 40];
-export const [LINE, TITLE] = [24, 17];
+export const LINE = 24;
+export const TITLE = 17;
 /** Widest number. */
 const MAX_UNIT = 56;
 

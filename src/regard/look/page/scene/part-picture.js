@@ -58,11 +58,11 @@ export class PartPicture extends LinePicture {
   /** Vectors of this part at the selected token, in the order of computation. @returns {Operand[]} */
   operands() {
     const { node, graph } = this;
-    if (this.isMap || node.kind === "output") return [];
+    if (this.isMap) return [];
     const inputs = graph.inputs(node.id).flatMap(({ from, kind }, i) => {
       const other = /** @type {GraphNode} */ (graph.nodes.get(from));
       const back = kind === "previous" ? -1 : 0;
-      const same = other.side === node.side;
+      const same = other.side === node.side || node.kind === "output";
       const first = node.direction === "backward" ? this.stack.tokens.length - 1 : 0;
       if (kind === "start" && this.column !== first) return [];
       if (!other.tensor || kind === "memory" || !same || !graph.has(other.tensor)) return [];
@@ -75,7 +75,7 @@ export class PartPicture extends LinePicture {
       return this.entry(other.tensor, title, back, node.kind === "sum" && i ? "+" : "");
     });
     const before = node.kind === "recurrent" ? this.previousState() : [];
-    const inside = node.tensors.flatMap((name) => this.inner(name));
+    const inside = node.kind === "output" ? [] : node.tensors.flatMap((name) => this.inner(name));
     return [...inputs, ...before, ...inside];
   }
 
@@ -139,8 +139,8 @@ export class PartPicture extends LinePicture {
         : 8;
     if (this.weights) y = this.heads(root, y);
     if (this.isMap) y = this.maps(root, y);
-    if (this.node.kind === "output") y = this.candidates(root, y);
     for (const line of lines) y = this.line(root, line, y);
+    if (this.node.kind === "output") y = this.candidates(root, y);
     if (this.node.kind === "norm") y = this.statistics(root, lines, y);
     const picture = this.root(y + 8);
     picture.append(

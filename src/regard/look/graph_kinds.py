@@ -25,6 +25,7 @@ NAMED = {
     "feature_map": ("feature-map", "Feature maps"),
     "pooled": ("pooling", "Pooling"),
     "frame_vector": ("projection", "Frame vectors"),
+    "forecast": ("projection", "Forecast, scaled"),
     "hidden": ("dense", "Hidden layer"),
 }
 """kind and title by the last part of a name"""

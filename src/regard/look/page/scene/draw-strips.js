@@ -58,6 +58,7 @@ export function stripGap(cell) {
 export function strips(placed, vectors, top, ramp) {
   const { stack, y, height } = placed;
   const [cell, count] = [stack.cell, stack.tokens.length];
+  if (!count) return svg("g", {});
   const width = cell - stripGap(cell);
   const wide = isWide(width, height);
   const pixels = Math.max(2, Math.round(2 * (wide ? width : height)));

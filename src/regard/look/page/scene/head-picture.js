@@ -22,8 +22,8 @@ export class HeadPicture extends LinePicture {
     const found = KINDS.map((kind) => [kind, own(graph, node, kind)]);
     /** @type {Record<typeof KINDS[number], string|null>} */
     this.names = Object.fromEntries(found);
-    const heads = this.names.weights ? this.size(this.names.weights, "head") : 1;
-    this.head = Math.max(0, Math.min(heads - 1, head));
+    this.heads = this.names.weights ? this.size(this.names.weights, "head") : 1;
+    this.head = Math.max(0, Math.min(this.heads - 1, head));
   }
 
   /** @param {string} name @param {string} axis */
@@ -133,7 +133,7 @@ export class HeadPicture extends LinePicture {
 
   /** @param {SVGElement} root @param {number} y @param {number} key @param {string} label @param {Float64Array} weights @param {ReturnType<HeadPicture["columns"]>} places */
   keyRow(root, y, key, label, weights, places) {
-    const { head, query } = this;
+    const { head } = this;
     for (const { name, x, width } of places) {
       const tensor = this.names[/** @type {typeof KINDS[number]} */ (name)];
       if (name === "token") this.addText(root, x, y + 15, shorten(label, width / 7.4), "scene-word strong");
@@ -151,7 +151,6 @@ export class HeadPicture extends LinePicture {
         this.addCell(tensor, name === "products" ? "Product" : "Score", key, label, { x, y, width, height: ROW });
       }
     }
-    void query;
   }
 
   /** A single number that can be pointed at. @param {string} name @param {string} title @param {number} key @param {string} label @param {{x: number, y: number, width: number, height: number}} box */

@@ -35,7 +35,8 @@ export class ModelGraph {
       const tokens = own.filter((node) => node.kind === "tokens");
       const rest = own.filter((node) => node.kind !== "tokens");
       const title = names.length > 1 ? capitalize(name) : "";
-      return { name, title, side, nodes: [...tokens, ...rest], tokens: this.tokens(side) };
+      const read = this.tokens(side);
+      return { name, title, side, nodes: [...tokens, ...rest], tokens: read.length ? read : this.numbered(own) };
     });
   }
 
@@ -43,6 +44,16 @@ export class ModelGraph {
   tokens(side) {
     const { sequences } = this.trace.header;
     return (side === "source" ? sequences.source : (sequences.read ?? sequences.target)) ?? [];
+  }
+
+  /** Numbers in place of tokens, as of the parts of a series. @param {GraphNode[]} nodes @returns {Token[]} */
+  numbered(nodes) {
+    const sizes = nodes.map(({ tensor }) => {
+      if (!tensor || !this.has(tensor)) return 0;
+      const { axes, shape } = this.trace.describe(tensor);
+      return axes.includes("position") ? shape[axes.indexOf("position")] : 0;
+    });
+    return Array.from({ length: Math.max(0, ...sizes) }, (_, i) => ({ token: String(i + 1), label: String(i + 1) }));
   }
 
   /** Edges into a node. @param {string} id */

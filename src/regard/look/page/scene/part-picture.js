@@ -45,6 +45,13 @@ export class PartPicture extends LinePicture {
     this.isMap = !!node.tensor && graph.has(node.tensor) && graph.trace.describe(node.tensor).axes.includes("channel");
   }
 
+  /** Number of heads; 0: not attention. */
+  get heads() {
+    if (!this.weights) return 0;
+    const { axes, shape } = this.graph.trace.describe(this.weights);
+    return axes.includes("head") ? shape[axes.indexOf("head")] : 1;
+  }
+
   async load() {
     const names = this.operands().map(({ name }) => name);
     await this.loadTensors([
@@ -137,7 +144,7 @@ export class PartPicture extends LinePicture {
       perToken && this.stack.tokens.length > 1
         ? this.addTokens(root, 6, (column) => this.actions.set({ position: column }))
         : 8;
-    if (this.weights) y = this.heads(root, y);
+    if (this.weights) y = this.addHeads(root, y);
     if (this.isMap) y = this.maps(root, y);
     for (const line of lines) y = this.line(root, line, y);
     if (this.node.kind === "output") y = this.candidates(root, y);
@@ -183,11 +190,11 @@ export class PartPicture extends LinePicture {
   }
 
   /** All heads as small pictures of lines. @param {SVGElement} root @param {number} y */
-  heads(root, y) {
+  addHeads(root, y) {
     const { weights } = this;
     const numbers = this.tensors.get(weights ?? "");
     if (!numbers || !weights) return y;
-    const count = numbers.size("head");
+    const count = this.heads;
     const across = Math.max(1, Math.min(count, Math.floor((this.width - 12) / TILE)));
     const width = (this.width - 12) / across;
     const height = count === 1 ? 200 : 118;

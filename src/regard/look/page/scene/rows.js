@@ -16,7 +16,7 @@ const HEIGHTS = { tokens: 22, strips: 14, band: 60, cells: 42, maps: 56, image: 
 /** Stacks with at most so many layers are drawn with all their parts; longer ones with one row each in the middle. */
 const [OPEN_LAYERS, MANY_LAYERS] = [2, 8];
 /** Kinds that stand for a layer that is not drawn with all its parts. */
-const MAIN = ["self-attention", "cross-attention", "recurrent", "feature-map"];
+const MAIN = ["self-attention", "cross-attention", "ffn", "recurrent", "feature-map"];
 
 /** Rows of a stack from the first to the last computed. @param {ModelGraph} graph @param {Stack} stack @returns {Row[]} */
 export function modelRows(graph, stack) {

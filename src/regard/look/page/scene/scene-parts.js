@@ -51,9 +51,9 @@ export function colorLegend(_picture) {
 /**
  * The parts of a picture as a list, for keyboards and screen readers.
  * @param {{rows: {row: {title: string, tensor: string|null, zoom: string, layer?: string|null}}[]}} picture
- * @param {(to: string) => void} zoom
+ * @param {(to: string) => void} zoom @param {number} heads @param {(head: number) => void} onhead
  */
-export function partList(picture, zoom) {
+export function partList(picture, zoom, heads, onhead) {
   const items = picture.rows
     .filter(({ row }) => row.tensor !== null && row.zoom)
     .map(({ row }) =>
@@ -69,6 +69,10 @@ export function partList(picture, zoom) {
         h("code", {}, row.tensor),
       ),
     );
+  for (let head = 0; head < heads; head++) {
+    const onclick = () => onhead(head);
+    items.push(h("li", {}, h("button", { type: "button", class: "link", onclick }, `Head ${head}`)));
+  }
   return items.length
     ? h("details", { class: "scene-parts" }, h("summary", {}, "Parts of this picture"), h("ul", {}, ...items))
     : null;

@@ -19,7 +19,7 @@ import { Transport } from "../widgets/transport.js";
  * @typedef {{placed: {row: {title: string, form: string, zoom: string}}, column: number, picked: PickedNumber|null}} Hit
  * @typedef {{load: () => Promise<void>, draw: (width: number) => SVGElement, hit: (x: number, y: number) => Hit|null,
  *   light: (hit: any) => void, move: (from: any, up: number, right: number) => Hit|null,
- *   rows: {row: {title: string, tensor: string|null, zoom: string, layer?: string|null}}[]}} Picture
+ *   stack?: {tokens: unknown[]}, rows: {row: {title: string, tensor: string|null, zoom: string, layer?: string|null}}[]}} Picture
  */
 
 /** Milliseconds per moment at speed 1, and pixels of change in width that are drawn again. */
@@ -128,8 +128,14 @@ class Scene {
     replace(
       this.below,
       colorLegend(picture),
-      partList(picture, (to) => this.zoom(to)),
+      partList(
+        picture,
+        (to) => this.zoom(to),
+        picture instanceof PartPicture ? picture.heads : 0,
+        (head) => this.context.selection.set({ head }),
+      ),
     );
+    this.bindKeys();
     this.showFrame();
     this.node.dataset.drawn = this.context.selection.current.at ?? "model";
   }
@@ -159,6 +165,29 @@ class Scene {
         pictureButtons(() => this.svg, this.graph.trace.header),
       ),
     );
+  }
+
+  /** Keys for layers, heads and, where nothing is played, tokens. */
+  bindKeys() {
+    const { context, picture } = this;
+    const { selection } = context;
+    const found = this.graph.find(selection.current.at);
+    const layers = this.graph.stacks.flatMap((stack) => this.graph.layers(stack));
+    context.layer = (by) => {
+      const next = layers[(found?.layer ? layers.indexOf(found.layer) : by > 0 ? -1 : layers.length) + by];
+      if (next) this.zoom(next);
+    };
+    const heads = picture instanceof PartPicture || picture instanceof HeadPicture ? picture.heads : 0;
+    context.head = (by) => {
+      const next = (selection.current.head ?? (by > 0 ? -1 : heads)) + by;
+      if (next >= 0 && next < heads) selection.set({ head: next });
+    };
+    if (picture instanceof ModelPicture) return;
+    const last = (picture?.stack?.tokens.length ?? 1) - 1;
+    context.step = (by) => {
+      const next = (selection.current.position ?? 0) + by;
+      if (next >= 0 && next <= last) selection.set({ position: next });
+    };
   }
 
   /** The levels above. */

@@ -5,7 +5,7 @@ import re
 from contextlib import contextmanager
 
 TEXT = "je suis étudiant"
-TABS = ("story", "attention", "generation", "predictions", "lens", "decode", "states", "gradients", "numbers")
+TABS = ("scene", "attention", "generation", "predictions", "lens", "decode", "states", "gradients", "numbers")
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 SEVERE = ("serious", "critical")
 RUN_AXE = """async (grave) => (await axe.run(document, { resultTypes: ["violations"] })).violations

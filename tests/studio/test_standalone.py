@@ -127,7 +127,7 @@ def test_a_file_shows_the_numbers_of_the_model_without_requests(browser, recorde
     page, requests, problems = open_file(browser, tmp_path / "a.html")
     try:
         names = page.get_by_role("tab").all_inner_texts()
-        assert names == ["Story", "Attention", "Generation", "Predictions", "Lens", "Decode", "States", "Numbers"]
+        assert names == ["Scene", "Attention", "Generation", "Predictions", "Lens", "Decode", "States", "Numbers"]
         for name in names:
             page.get_by_role("tab", name=name).click()
             page.wait_for_selector(f"#panel[aria-labelledby=tab-{name.lower()}]:not([aria-busy]) > *")

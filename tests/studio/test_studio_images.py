@@ -205,7 +205,7 @@ def test_an_example_digit_can_be_run_and_every_tab_opens(page, image_server):
     page.get_by_role("button", name="Run").click()
     page.wait_for_selector(".image-tab")
     assert page.locator(".inspector h1").inner_text().startswith("digits#test/")
-    for name in ("Image", "Story", "Attention", "States", "Numbers"):
+    for name in ("Image", "Scene", "Attention", "States", "Numbers"):
         page.get_by_role("tab", name=name).click()
         page.wait_for_selector(f"#tab-{name.lower()}[aria-selected='true']")
         until(page, "!document.querySelector('#panel').hasAttribute('aria-busy')")

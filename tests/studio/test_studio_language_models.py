@@ -261,7 +261,7 @@ def test_masks_have_ranked_words_with_the_probabilities_of_regard_fill(language_
     trace, page = language_server.trace("fill", MASKED), language_page
     filled = regard.load(language_runs / "fill").fill(MASKED, k=5)
     go(page, language_server, f"#/t/{trace['id']}?tab=predictions")
-    assert tabs(page) == ["Story", "Attention", "Predictions", "Lens", "States", "Numbers"]
+    assert tabs(page) == ["Scene", "Attention", "Predictions", "Lens", "States", "Numbers"]
     rows = page.locator(".token-grid tbody tr").all()
     assert [row.locator("th").inner_text() for row in rows] == ["[MASK] 1", "[MASK] 2"]
     for row, words in zip(rows, filled.masks, strict=True):

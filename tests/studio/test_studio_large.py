@@ -62,7 +62,7 @@ def longest_task(page, server, address):
     return max(page.evaluate("window.tasks"), default=0)
 
 
-@pytest.mark.parametrize("tab", ["story", "attention", "states", "numbers"])
+@pytest.mark.parametrize("tab", ["scene", "attention", "states", "numbers"])
 def test_no_tab_blocks_the_page(large, empty, tab):
     """Three attempts, since another process may delay a task."""
     page, trace_id, _ = large

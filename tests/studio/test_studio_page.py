@@ -33,7 +33,7 @@ def test_the_start_page_lists_models_and_runs_a_sentence(page, server):
     page.wait_for_selector(".inspector h1")
     assert TEXT in page.locator(".inspector h1").inner_text()
     assert page.get_by_role("tab").all_inner_texts() == [
-        "Story",
+        "Scene",
         "Attention",
         "Generation",
         "Predictions",

@@ -66,6 +66,8 @@ def _condense_name(
     context = {**tokens, **kept, "condensed": True}
     if is_initial(first):
         context["begins"] = True
+    if "position" in first.context and "position" not in first.axes:
+        context["unrolled"] = True  # computed position by position
     if is_backwards(first):  # aligned with the tokens
         data, context["backwards"] = data.flip(axes.index("position")), True
     labels: dict[str, Any] = {}

@@ -22,7 +22,7 @@ from regard.nn.positions import Sinusoids
 from regard.plurals import count_noun
 from regard.sequence import Memory, Tokens
 from regard.spaces import InputSpace
-from regard.trace import tap
+from regard.trace import tap, tracing
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,10 @@ class ConvolutionEncoder(Encoder):
             raise ValueError("a convolution reads one document per row: packing (documents) needs attention")
         counted_1S = torch.arange(source.data.shape[1], device=source.data.device)[None]
         positions = self.positions(counted_1S if source.positions is None else source.positions)
-        x_BSD = self.dropout(self.embed(source.data) * self.scale + positions)
+        embedded_BSD = tap(self, "embedding", self.embed(source.data), "batch position:source width")
+        if tracing():  # one row of positions serves the whole batch; a record has a row for each text
+            positions = tap(self, "position", positions.expand_as(embedded_BSD), "batch position:source width")
+        x_BSD = self.dropout(embedded_BSD * self.scale + positions)
         outs = [tap(self, "residual", x_BSD, "batch position:source width")]
         for i, layer in enumerate(self.layers):
             conv_BSD = layer(source.like(self.dropout(outs[-1]) if i else outs[-1]))

@@ -29,7 +29,7 @@ from regard.nn.spelling import spell, spelling_table
 from regard.plurals import count_noun
 from regard.sequence import Memory, Padded, Tokens
 from regard.spaces import InputSpace, Space, SpelledInput, SpelledWords, Words
-from regard.trace import tap, trace_context
+from regard.trace import tap, trace_context, without_recording
 
 
 @dataclass(frozen=True)
@@ -202,8 +202,10 @@ class ELMo(Encoder):
         x = source.like(tap(self, "embedding", x_BSD, "batch position:source width"))
         directions = []
         for stack, read in ((self.stack, x), (self.backward_stack, x.reverse())):
+            with without_recording():  # the end of another text is no position of this one
+                start = stack(edge, stack.zeros(x.data))[1]
             with trace_context(reads="source", backwards=read is not x):
-                outs, _ = stack(read, stack(edge, stack.zeros(x.data))[1])
+                outs, _ = stack(read, start)
             directions.append([out if read is x else x.like(out).reverse().data for out in outs])
         layers = [torch.cat([x.data] * 2, -1), *(torch.cat(pair, -1) for pair in zip(*directions, strict=True))]
         layers = [tap(self, f"layer{i}", layer, "batch position:source width") for i, layer in enumerate(layers)]

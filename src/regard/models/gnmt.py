@@ -83,7 +83,7 @@ class ResidualLSTMStack(nn.Module):
         ends = []
         for layer, state in zip(self.layers, states, strict=True):
             out_NLD, end = layer(x.like(self.dropout(torch.cat([x.data, *context], -1))), state)
-            x = x.like(out_NLD + x.data if outs else out_NLD)
+            x = x.like(tap(layer, "residual_sum", out_NLD + x.data, "batch position width") if outs else out_NLD)
             outs.append(x.data)
             ends.append(end)
         return tuple(outs), tuple(ends)
@@ -101,7 +101,8 @@ class GNMTEncoder(Encoder):
         self.stack = ResidualLSTMStack(config, 2 * config.width, 0)
 
     def forward(self, source: Tokens) -> Memory:
-        x_BSD = self.dropout(self.embed(require_unpacked(source).data))
+        embedded_BSD = tap(self, "embedding", self.embed(require_unpacked(source).data), "batch position:source width")
+        x_BSD = self.dropout(embedded_BSD)
         both_BSM, _ = self.first(source.like(x_BSD))
         outs, ends = self.stack(source.like(both_BSM), (), self.stack.zeros(both_BSM))
         top_BSD = tap(self, "residual", outs[-1], "batch position:source width")
@@ -128,7 +129,8 @@ class GNMTDecoder(Decoder):
 
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
         lowest, *upper = state.hypothesis.layers
-        x_NTD = self.dropout(self.embed(require_unpacked(tokens).data))
+        embedded_NTD = tap(self, "embedding", self.embed(require_unpacked(tokens).data), "batch position:target width")
+        x_NTD = self.dropout(embedded_NTD)
         lower_NTD, end = self.first(tokens.like(x_NTD), lowest)
         context_NTM = self.cross(lower_NTD, state.source)
         outs, ends = self.stack(tokens.like(lower_NTD), (context_NTM,), tuple(upper))

@@ -109,6 +109,11 @@ class LuongDecoder(Decoder, ABC):
         states = show_initial(self.stack.layer_list(), self.bridge(memory))
         return State(source, LuongState(states, torch.zeros_like(states[-1][0])))
 
+    def embed_tokens(self, tokens: Tokens) -> Tensor:
+        """(N, T, D): embeddings of the input tokens, recorded, with dropout."""
+        x_NTD = self.embed(require_unpacked(tokens).data)
+        return self.dropout(tap(self, "embedding", x_NTD, "batch position:target width"))
+
     def attend(self, hidden_NTD: Tensor, source: LuongSource) -> Tensor:
         """(N, T, D): tanh(Wc [context; hidden]), eq. 5. Wc is applied to the states, before the weighted sum."""
         if tracing():  # through the context, so that a replaced context takes effect
@@ -144,9 +149,7 @@ class InputFeedingDecoder(LuongDecoder):
             attended_ND = tap(self, "attended", self.attend(hidden_ND[:, None], source).squeeze(1), "batch width")
             return attended_ND, LuongState(tuple(ends), attended_ND)
 
-        words_NTG = lowest.project(
-            self.dropout(self.embed(require_unpacked(tokens).data))
-        )  # all at once, outside the loop
+        words_NTG = lowest.project(self.embed_tokens(tokens))  # all at once, outside the loop
         with trace_context(reads="target"):
             attended_NTD, last = unroll(step, tokens.like(words_NTG), state.hypothesis)
         features_NTD = tap(self, "features", self.dropout(attended_NTD), "batch position:target width")
@@ -158,7 +161,7 @@ class ParallelLuongDecoder(LuongDecoder):
 
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
         source: LuongSource = state.source  # type: ignore[assignment]
-        x_NTD = self.dropout(self.embed(require_unpacked(tokens).data))
+        x_NTD = self.embed_tokens(tokens)
         with trace_context(reads="target"):
             outs, ends = self.stack(tokens.like(x_NTD), state.hypothesis.layers)
         attended_NTD = tap(self, "attended", self.attend(outs[-1], source), "batch position:target width")

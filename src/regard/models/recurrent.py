@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from torch import nn
+from torch import Tensor, nn
 
 from regard.errors import ConfigError
 from regard.models.base import Encoder, ModelConfigBase, ReceptiveField
@@ -18,7 +18,7 @@ from regard.nn.recurrent import BidirectionalStack, Cell, Stack, set_forget_bias
 from regard.plurals import count_noun
 from regard.sequence import Memory, Tokens
 from regard.spaces import InputSpace
-from regard.trace import trace_context
+from regard.trace import tap, trace_context, tracing
 
 
 @dataclass(frozen=True)
@@ -116,9 +116,18 @@ class RecurrentEncoder(Encoder):
         self.final = self.stack.state_widths
         self.width = self.final[-1][0]
 
+    def embed_tokens(self, read: Tokens) -> Tensor:
+        """Embeddings of the tokens as they are read; recorded in the order of the text."""
+        x_BSD = self.embed(read.data)
+        if tracing():
+            x_BSD = read.like(x_BSD).reverse().data if self.reverse else x_BSD
+            x_BSD = tap(self, "embedding", x_BSD, "batch position:source width")
+            x_BSD = read.like(x_BSD).reverse().data if self.reverse else x_BSD
+        return x_BSD
+
     def forward(self, source: Tokens) -> Memory:
         read = require_unpacked(source).reverse() if self.reverse else require_unpacked(source)
-        x_BSD = self.dropout(self.embed(read.data))
+        x_BSD = self.dropout(self.embed_tokens(read))
         with trace_context(reads="source", backwards=self.reverse):
             outs, ends = self.stack(read.like(x_BSD))
         layers = (x_BSD, *outs)

@@ -78,7 +78,8 @@ class BiGRUEncoder(Encoder):
         self.layer = Bidirectional("gru", config.embedding, config.width)
 
     def forward(self, source: Tokens) -> Memory:
-        x_BSE = self.dropout(self.embed(require_unpacked(source).data))
+        embedded_BSE = tap(self, "embedding", self.embed(require_unpacked(source).data), "batch position:source width")
+        x_BSE = self.dropout(embedded_BSE)
         out_BSM, (_, backward) = self.layer(source.like(x_BSE))
         out_BSM = tap(self, "residual", out_BSM, "batch position:source width")
         return Memory(source.like(self.dropout(out_BSM)), (backward,), (x_BSE, out_BSM))
@@ -145,7 +146,8 @@ class RNNsearchDecoder(Decoder):
 
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
         source: RNNsearchSource = state.source  # type: ignore[assignment]
-        word_NTE = self.dropout(self.embed(require_unpacked(tokens).data))
+        embedded_NTE = tap(self, "embedding", self.embed(require_unpacked(tokens).data), "batch position:target width")
+        word_NTE = self.dropout(embedded_NTE)
         run = self._run_traced if tracing() else self._run
         hidden_NLD, context_NTM = run(self.word_gates(word_NTE), source, state.hypothesis.hidden)
         # L = T + 1 states: s_0 before the first token, s_n after all n tokens of a row

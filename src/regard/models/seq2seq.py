@@ -124,7 +124,8 @@ class RecurrentDecoder(Decoder):
         return x_PD
 
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
-        x_NTD = self.dropout(self.embed(require_unpacked(tokens).data))
+        embedded_NTD = tap(self, "embedding", self.embed(require_unpacked(tokens).data), "batch position:target width")
+        x_NTD = self.dropout(embedded_NTD)
         if self.every:
             source: SourceSummary = state.source  # type: ignore[assignment]
             context_ND = source.context.repeat_interleave(state.width, 0)

@@ -100,7 +100,8 @@ class SelfAttention(nn.Module):
         return split(q, self.heads), KeysValues(split(k, self.heads), split(v, self.heads))
 
     def forward(self, q_NHTK: Tensor, kv: KeysValues, mask: AttentionMask) -> Tensor:
-        return self.out(attend(self, q_NHTK, kv, mask, self.axes).transpose(1, 2).flatten(2))
+        z_NHTK = attend(self, q_NHTK, kv, mask, self.axes)
+        return project_out(self, z_NHTK, self.axes)
 
     def read(
         self, x_NTD: Tensor, cache: KeysValues, at: int | Tensor, mask: AttentionMask
@@ -145,7 +146,7 @@ class GroupedQueryAttention(nn.Module):
             z_NHTK = attend(self, q_NHTK, kv, "full" if mask == "causal" else mask, axes)
             return self.out(z_NHTK.flatten(1)[:, None])
         kv = kv.map(lambda t: t.repeat_interleave(group, 1)) if group > 1 else kv
-        return self.out(attend(self, q_NHTK, kv, mask, axes).transpose(1, 2).flatten(2))
+        return project_out(self, attend(self, q_NHTK, kv, mask, axes), axes)
 
     def read(
         self, x_NTD: Tensor, by: Rotation, cache: KeysValues, at: int | Tensor, mask: AttentionMask
@@ -195,7 +196,7 @@ class CrossAttention(nn.Module):
             q_BHQK = q_NHTK.view(B, width, H, T, K).transpose(1, 2).reshape(B, H, width * T, K)
             z_BHQK = attend(self, q_BHQK, kv, mask, self.axes)
             z_NHTK = z_BHQK.view(B, H, width, T, K).transpose(1, 2).reshape(N, H, T, K)
-        return self.out(z_NHTK.transpose(1, 2).flatten(2))
+        return project_out(self, z_NHTK, self.axes)
 
 
 def check_heads(width: int, heads: int, head_width: int | None = None) -> None:
@@ -212,6 +213,11 @@ def slots_used(new: KeysValues, at: int | Tensor, mask: AttentionMask) -> int:
 def split(x_NLD: Tensor, heads: int) -> Tensor:
     """(N, L, D) -> (N, H, L, K): split the width into heads."""
     return x_NLD.unflatten(2, (heads, -1)).transpose(1, 2)
+
+
+def project_out(module: SelfAttention | GroupedQueryAttention | CrossAttention, z_NHTK: Tensor, axes: str) -> Tensor:
+    """(N, H, T, K) -> (N, T, D): the concatenated heads through the output projection; recorded."""
+    return tap(module, "output", module.out(z_NHTK.transpose(1, 2).flatten(2)), f"batch {axes.split()[0]} width")
 
 
 def attend(module: nn.Module, q_NHTK: Tensor, kv: KeysValues, mask: AttentionMask, axes: str) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.trace import tap
+from regard.trace import tap, tracing
 
 
 class FeedForward(nn.Module):
@@ -23,7 +23,7 @@ class FeedForward(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def forward(self, x_NLD: Tensor) -> Tensor:
-        return project_down(self, F.relu(self.up(x_NLD), inplace=True))
+        return project_down(self, F.relu(tap(self, "preactivations", self.up(x_NLD), self.axes), inplace=not tracing()))
 
 
 class GELUFeedForward(nn.Module):
@@ -37,7 +37,9 @@ class GELUFeedForward(nn.Module):
         self.up, self.down = nn.Linear(width, inner, bias=bias), nn.Linear(inner, width, bias=bias)
 
     def forward(self, x_NLD: Tensor) -> Tensor:
-        return project_down(self, F.gelu(self.up(x_NLD), approximate=self.approximate))
+        return project_down(
+            self, F.gelu(tap(self, "preactivations", self.up(x_NLD), self.axes), approximate=self.approximate)
+        )
 
 
 class SwishFeedForward(nn.Module):
@@ -62,7 +64,11 @@ class SwiGLU(nn.Module):
         self.down = nn.Linear(inner, width, bias=False)
 
     def forward(self, x_NLD: Tensor) -> Tensor:
-        return project_down(self, F.silu(self.gate(x_NLD)) * self.up(x_NLD))
+        return project_down(
+            self,
+            F.silu(tap(self, "preactivations", self.gate(x_NLD), self.axes))
+            * tap(self, "linear", self.up(x_NLD), self.axes),
+        )
 
 
 def project_down(ffn: FeedForward | GELUFeedForward | SwishFeedForward | SwiGLU, hidden_NLF: Tensor) -> Tensor:

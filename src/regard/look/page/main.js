@@ -58,6 +58,11 @@ async function show() {
   const request = ++requests;
   const { parts, query } = parseRoute();
   clearNotices();
+  if (screen?.follow && parts[0] === "t" && parts[1] === screen.header?.id) {
+    screen.follow(query);
+    document.documentElement.dataset.ready = location.hash;
+    return;
+  }
   try {
     await bar.refresh();
     const next = await openScreen(parts, query);

@@ -26,6 +26,7 @@ async function start() {
   watchTheme(() => screen.redraw());
   document.title = `${screen.title} – regard`;
   listenForKeys(() => screen);
+  window.addEventListener("hashchange", () => screen.follow?.(parseRoute().query));
   window.addEventListener("unhandledrejection", (event) => showError(event.reason));
   document.documentElement.dataset.ready = "standalone";
 }

@@ -21,6 +21,7 @@ from regard.tasks.forecast.sources import SeriesSlice
 from regard.tasks.forecast.time_series import TimeSeries
 from regard.tasks.forecast.timestamps import TimeFeature, TimeIndex
 from regard.tasks.forecast.windows import Windows
+from regard.trace import tap
 
 CHUNK = 1024
 """Windows per batch."""
@@ -149,7 +150,8 @@ def predict_windows(model: Forecaster, windows: Windows, origins: np.ndarray) ->
     for start in range(0, len(rows), CHUNK):
         part = rows[start : start + CHUNK]
         source, normalizer = windows.source(origins[part // channels], part % channels)
-        outputs = task.mean_and_scale(model.readout(model(source.to(module_device(model)))))
+        out_BA = model.readout(model(source.to(module_device(model))))
+        outputs = task.mean_and_scale(tap(model, "forecast", out_BA, "batch width"))
         mean_BHC, scale_BHC = (x.cpu().numpy().reshape(len(part), task.horizon, -1) for x in outputs)
         found.append(np.stack([normalizer.denormalize(mean_BHC), scale_BHC * normalizer.scale]))
     both = np.concatenate(found, 1)

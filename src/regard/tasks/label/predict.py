@@ -18,7 +18,7 @@ from regard.tasks.base import check_lines, length_batches
 from regard.tasks.label.restore import split_plain
 from regard.tasks.label.sources import TargetName, TokenUnit
 from regard.tasks.label.subwords import SubwordEncoder
-from regard.tasks.label.targets import TargetKind, TokenPrediction
+from regard.tasks.label.targets import TagTarget, TargetKind, TokenPrediction
 from regard.tasks.label.vocab import WordEncoder, WordTypes, WordVocab, split_words
 from regard.tasks.sentence_vectors import SentenceReader
 from regard.trace import tap, trace_context, tracing
@@ -138,11 +138,12 @@ class LabelPredictor:
             group = [windows[i] for i in batch]
             words = [list(sentences[w.row][w.start : w.end]) for w in group] if tracing() else []
             read = words if self.subwords is None else [self.subwords.tokens(row) for row in words]
-            with trace_context(source=read, word=words):
+            names = {"label": self.target.names} if isinstance(self.target, TagTarget) else {}
+            with trace_context(source=read, word=words, **names):
                 source = types.collate([rows[w.row][w.start : w.end] for w in group]).to(module_device(self.model))
                 out_BLC = self.model.readout(self.model(source))
                 side = "source" if self.subwords is None else "word"
-                out_BLC = tap(self.model, "logits", out_BLC, f"batch position:{side} label")
+                out_BLC = tap(self.model, "logits", out_BLC, f"batch position:{side} label:label")
                 predictions |= zip(group, self.target.predict(source.like(out_BLC), self.model), strict=True)
         for window in windows:
             found[window.row] += predictions[window][window.first - window.start : window.last - window.start]

@@ -71,11 +71,13 @@ function colorTable(ramp) {
 /**
  * An image with one pixel per number: thousands of cells are drawn as fast as one.
  * @param {ArrayLike<number>} numbers @param {number} rows @param {number} columns @param {number} top @param {Ramp} ramp
+ * @param {boolean} [clear] whether pixels without a number are transparent
  */
-export function heatImage(numbers, rows, columns, top, ramp) {
+export function heatImage(numbers, rows, columns, top, ramp, clear = false) {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [columns, rows];
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const options = { willReadFrequently: true }; // in memory: pixels are written by hand, and often read again
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", options));
   const image = context.createImageData(columns, rows);
   const [colors, missing] = [colorTable(ramp), rgb(NaN, 1, ramp)];
   for (let i = 0; i < rows * columns; i++) {
@@ -85,7 +87,7 @@ export function heatImage(numbers, rows, columns, top, ramp) {
     const valid = !Number.isNaN(value) && !(ramp === "log" && value <= 0);
     const k = 3 * Math.round(Math.max(0, Math.min(1, at)) * (STEPS - 1));
     for (let c = 0; c < 3; c++) image.data[4 * i + c] = valid ? colors[k + c] : missing[c];
-    image.data[4 * i + 3] = 255;
+    image.data[4 * i + 3] = clear && Number.isNaN(value) ? 0 : 255;
   }
   context.putImageData(image, 0, 0);
   return canvas;

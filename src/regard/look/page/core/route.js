@@ -43,9 +43,19 @@ function address(screen, name, query) {
 
 /** Changes the address without a history entry or navigation. @param {string} address */
 export function replaceAddress(address) {
+  changeAddress(address, () => history.replaceState(null, "", address));
+}
+
+/** Changes the address with a history entry, so that Back returns to the one before. @param {string} address */
+export function pushAddress(address) {
+  changeAddress(address, () => history.pushState(null, "", address));
+}
+
+/** @param {string} address @param {() => void} change */
+function changeAddress(address, change) {
   if (location.hash === address) return;
   try {
-    history.replaceState(null, "", address);
+    change();
   } catch {
     // a page in a notebook's frame has no address of its own
   }

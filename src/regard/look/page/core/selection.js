@@ -1,40 +1,51 @@
 // @ts-check
 /** Selection of the inspector: shared by all its views and stored in the address. */
-import { replaceAddress, traceAddress } from "./route.js";
+import { pushAddress, replaceAddress, traceAddress } from "./route.js";
 
 /**
  * @typedef {{tab: string, tensor: string|null, head: number|null, query: number|null, key: number|null,
- *   step: number, layer: number|null, position: number|null, mode: string, view: string|null}} SelectionState
+ *   step: number, layer: number|null, position: number|null, mode: string, view: string|null, at: string|null,
+ *   number: string|null, frame: number|null}} SelectionState
+ * at: part of the model that the scene shows; number: an explained number; frame: a moment of the computation
  */
+
+/** Tabs that had another name before. */
+const RENAMED = /** @type {Record<string, string>} */ ({ story: "scene" });
+/** Fields whose change is a level that Back returns to. */
+const LEVELS = /** @type {const} */ (["tab", "at", "number"]);
 
 export class Selection {
   /** @param {string} trace @param {URLSearchParams} query */
   constructor(trace, query) {
     this.trace = trace;
-    const integer = (/** @type {string} */ name) =>
-      /^\d{1,9}$/.test(query.get(name) ?? "") ? Number(query.get(name)) : null;
     /** @type {SelectionState} */
-    this.current = {
-      tab: query.get("tab") ?? "attention",
-      tensor: query.get("tensor"),
-      head: integer("head"),
-      query: integer("query"),
-      key: integer("key"),
-      step: integer("step") ?? 0,
-      layer: integer("layer"),
-      position: integer("position"),
-      mode: query.get("mode") ?? "softmax",
-      view: query.get("view"),
-    };
+    this.current = readQuery(query);
     /** @type {Set<(changed: Partial<SelectionState>) => void>} */
     this.listeners = new Set();
   }
 
+  /** Follows an address that Back or Forward led to. @param {URLSearchParams} query */
+  follow(query) {
+    const next = readQuery(query);
+    const tab = next.tab === this.current.tab ? {} : { tab: next.tab };
+    const { tab: _, ...rest } = next;
+    Object.assign(this.current, next);
+    this.notify({ ...rest, ...tab });
+  }
+
+  /** @param {Partial<SelectionState>} changes */
+  notify(changes) {
+    for (const listener of [...this.listeners]) listener(changes);
+  }
+
   /** @param {Partial<SelectionState>} changes */
   set(changes) {
+    const before = { ...this.current };
     Object.assign(this.current, changes);
-    const { tab, tensor, head, query, key, step, layer, position, mode, view } = this.current;
-    replaceAddress(
+    const { tab, tensor, head, query, key, step, layer, position, mode, view, at, number, frame } = this.current;
+    const deeper = LEVELS.some((name) => before[name] !== this.current[name]);
+    const change = deeper || (tab === "scene" && before.head !== head) ? pushAddress : replaceAddress;
+    change(
       traceAddress(this.trace, {
         tab,
         tensor,
@@ -46,9 +57,12 @@ export class Selection {
         position,
         mode: mode === "softmax" ? null : mode,
         view,
+        at,
+        number,
+        frame,
       }),
     );
-    for (const listener of [...this.listeners]) listener(changes);
+    this.notify(changes);
   }
 
   /** Calls a function when any of the named fields is set; returns the way to stop it. @param {(keyof SelectionState)[]} names @param {() => void} act */
@@ -59,4 +73,26 @@ export class Selection {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
+}
+
+/** @param {URLSearchParams} query @returns {SelectionState} */
+function readQuery(query) {
+  const integer = (/** @type {string} */ name) =>
+    /^\d{1,9}$/.test(query.get(name) ?? "") ? Number(query.get(name)) : null;
+  const tab = query.get("tab") ?? "scene";
+  return {
+    tab: RENAMED[tab] ?? tab,
+    tensor: query.get("tensor"),
+    head: integer("head"),
+    query: integer("query"),
+    key: integer("key"),
+    step: integer("step") ?? 0,
+    layer: integer("layer"),
+    position: integer("position"),
+    mode: query.get("mode") ?? "softmax",
+    view: query.get("view"),
+    at: query.get("at"),
+    number: query.get("number"),
+    frame: integer("frame"),
+  };
 }

@@ -8,12 +8,16 @@
  * - exports only as `export function`, `export async function`, `export class`, `export const` or `export {};`,
  * - never imports in a circle and has no default export, namespace import, re-export or dynamic import.
  * Anything else is an error when the file is made, and in tests/studio/test_page_modules.py. A folder imports only from
- * itself and from those before it: core, trace, widgets, tabs, screens and lessons, main.js and standalone.js.
+ * itself and from those before it: core, trace, widgets, scene, tabs, screens and lessons, main.js and standalone.js.
  *
  * @typedef {{token: string, label: string}} Token
  * @typedef {{name: string, axes: string[], shape: number[], sides: Record<string, string>,
  *   names: Record<string, string[]>, backwards: boolean, dtype: "f4"|"i4",
  *   min: number, max: number, scaled?: boolean, masked?: boolean}} Description
+ * @typedef {{id: string, kind: string, title: string, tensor?: string, tensors: string[], side: "source"|"target",
+ *   stack: string, layer?: string, number?: number, direction?: "backward"}} GraphNode
+ * @typedef {{from: string, to: string, kind: "flow"|"residual"|"memory"|"start"|"previous"}} GraphEdge
+ * @typedef {{nodes: GraphNode[], edges: GraphEdge[]}} Graph parts of a model in the order of computation
  * @typedef {{id: number, token: string, label: string, logit: number}} Candidate
  * @typedef {{chosen: Candidate, log_prob: number, entropy: number, best: Candidate[]}} Step
  * @typedef {{read: Token, best: (Token & {probability: number})[],
@@ -33,7 +37,7 @@
  * @typedef {Summary & {format: string, sequences: Record<string, Token[]>, tensors: Description[], steps: Step[],
  *   predictions?: {kind: "next"|"mask", positions: Prediction[]}|null, lens_tokens?: Record<string, Token>,
  *   window?: {number: number, count: number, before: number[], tokens: number, total: number}|null, windows?: string[],
- *   beam: BeamNode[], fork: Fork|null, supported_changes?: string[], omitted?: string[],
+ *   graph?: Graph|null, beam: BeamNode[], fork: Fork|null, supported_changes?: string[], omitted?: string[],
  *   gradients?: Gradients[], saliency?: Saliency}} Header
  * @typedef {{distances: number[], norms: number[], rate: number|null, relative: boolean}} Decay
  * @typedef {{name: string, side: string, rows: string[], columns: string[], norms: number[][], decay: Decay}} Gradients
@@ -63,10 +67,11 @@
  *
  * @typedef {Record<string, number>} Index position in a tensor, per axis
  * @typedef {{node: HTMLElement, key: (event: KeyboardEvent) => boolean, leave: () => void, redraw: () => void,
- *   title: string, header?: Header, model?: string}} Screen
+ *   follow?: (query: URLSearchParams) => void, title: string, header?: Header, model?: string}} Screen
  * @typedef {{trace: import("../trace/trace.js").Trace, selection: import("./selection.js").Selection,
  *   drawer: import("../widgets/drawer.js").Drawer, onleave: (cleanup: () => void) => void,
- *   layer?: (by: number) => void, head?: (by: number) => void, step?: (by: number) => void, play?: () => void}} Context
+ *   layer?: (by: number) => void, head?: (by: number) => void, step?: (by: number) => void, play?: () => void,
+ *   up?: () => boolean}} Context
  * What a tab receives; the optional functions are its key bindings while it is open.
  */
 export {};

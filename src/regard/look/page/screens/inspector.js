@@ -15,7 +15,7 @@ import { numbersTab } from "../tabs/numbers.js";
 import { hasPredictions, predictionsTab } from "../tabs/predictions.js";
 import { FILL, hasSaliency, hasSingleAnswer, saliencyTab } from "../tabs/saliency.js";
 import { statesTab, vectorTensors } from "../tabs/states.js";
-import { storyTab } from "../tabs/story.js";
+import { sceneTab } from "../tabs/scene.js";
 import { forkSummary, whatIfButtons } from "../tabs/what-if.js";
 import { FORECAST, inputTitle, outputTitle } from "../widgets/csv-input.js";
 import { Drawer } from "../widgets/drawer.js";
@@ -34,8 +34,8 @@ const LONG = 240;
 
 /** @type {Record<string, Tab>} */
 const TABS = {
+  scene: { text: "Scene", make: sceneTab, fits: () => true },
   image: { text: "Image", make: imageTab, fits: isImage },
-  story: { text: "Story", make: storyTab, fits: () => true },
   attention: { text: "Attention", make: attentionTab, fits: ({ header }) => attentionTensors(header).length > 0 },
   generation: { text: "Generation", make: generationTab, fits: hasCache },
   predictions: { text: "Predictions", make: predictionsTab, fits: hasPredictions },
@@ -59,6 +59,7 @@ export async function inspector(trace, query) {
     header: trace.header,
     redraw: () => screen.open(),
     leave: () => screen.leave(),
+    follow: (query) => screen.follow(query),
     key: (event) => screen.key(event),
   };
 }
@@ -69,8 +70,7 @@ class Inspector {
     this.trace = trace;
     this.selection = new Selection(trace.header.id, query);
     this.tabs = Object.entries(TABS).filter(([, tab]) => tab.fits(trace));
-    if (!this.tabs.some(([name]) => name === this.selection.current.tab))
-      this.selection.current.tab = this.tabs[1]?.[0] ?? "numbers";
+    this.checkTab();
     if (isImage(trace) && !query.get("tab")) this.selection.current.tab = "image";
     this.drawer = new Drawer(trace);
     /** @type {(() => void)[]} */
@@ -148,6 +148,7 @@ class Inspector {
     const now = this.selection.current.tab;
     replace(this.bar, ...this.tabs.map(([name, tab]) => this.tab(name, tab, name === now)));
     this.stage.setAttribute("aria-labelledby", `tab-${now}`);
+    this.node.classList.toggle("wide", now === "scene"); // the picture takes the room of the outline
     this.revealTab();
   }
 
@@ -186,13 +187,25 @@ class Inspector {
     document.getElementById(`tab-${next}`)?.focus();
   }
 
+  /** A tab that this trace does not have becomes the first. */
+  checkTab() {
+    if (!this.tabs.some(([name]) => name === this.selection.current.tab)) this.selection.current.tab = this.tabs[0][0];
+  }
+
+  /** Goes where Back or Forward leads within this trace. @param {URLSearchParams} query */
+  follow(query) {
+    this.selection.follow(query);
+  }
+
   leaveTab() {
+    this.drawer.onclose = null;
     for (const cleanup of this.cleanups) cleanup();
     this.cleanups = [];
     delete this.context.layer;
     delete this.context.head;
     delete this.context.step;
     delete this.context.play;
+    delete this.context.up;
   }
 
   leave() {
@@ -231,7 +244,7 @@ class Inspector {
       ".": context.step && (() => context.step?.(1)),
       " ": context.play,
       e: this.trace.live ? () => exportDialog(context) : undefined,
-      Escape: () => this.drawer.close(),
+      Escape: () => this.drawer.close() || context.up?.(),
     };
     const act = keys[event.key];
     if (!act) return false;

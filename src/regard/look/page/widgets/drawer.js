@@ -28,12 +28,15 @@ export class Drawer {
     );
     /** @type {HTMLElement|null} */
     this.previousFocus = null;
+    /** @type {(() => void)|null} called when it is closed */
+    this.onclose = null;
   }
 
   close() {
     if (this.node.hidden) return false;
     this.node.hidden = true;
-    this.previousFocus?.focus();
+    this.previousFocus?.focus({ preventScroll: true });
+    this.onclose?.();
     return true;
   }
 

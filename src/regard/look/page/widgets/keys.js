@@ -5,16 +5,16 @@ import { h, openDialog } from "../core/dom.js";
 /** @typedef {import("../core/types.js").Screen} Screen */
 
 const KEYS = [
-  ["← → ↑ ↓", "move in a matrix, a vector or the heads"],
-  ["Enter", "explain the number"],
+  ["← → ↑ ↓", "move in the picture, a matrix, a vector or the heads"],
+  ["Enter", "open the part, explain the number"],
   ["[ ]", "previous, next layer"],
   ["{ }", "previous, next head"],
   [", .", "previous, next step"],
-  ["Space", "play the steps"],
+  ["Space", "play the computation or the steps"],
   ["/", "type a sentence"],
   ["e", "export"],
   ["?", "this list"],
-  ["Esc", "close"],
+  ["Esc", "close, or go up a level of the picture"],
 ];
 
 export function helpDialog() {

@@ -4,17 +4,24 @@ import { h, selectField, symbolButton } from "../core/dom.js";
 
 /** @typedef {import("../core/types.js").Context} Context */
 
-/** Milliseconds per step at speed 1. */
+/**
+ * @typedef {{field: "step"|"frame", tick: number, describe: (step: number) => string}} Options
+ * field: what moves in the selection; tick: milliseconds per step at speed 1
+ */
+
 const TICK = 900;
 const SPEEDS = [0.25, 0.5, 1, 2, 4];
 /** Steps per tick; stays the same from tab to tab. */
 let speed = 1;
 
 export class Transport {
-  /** Moves the selected step; binds the keys for steps and for playing. @param {Context} context @param {number} count */
-  constructor(context, count) {
+  /** Moves the selected step; binds the keys for steps and for playing. @param {Context} context @param {number} count @param {Partial<Options>} [options] */
+  constructor(context, count, options = {}) {
     this.selection = context.selection;
     this.count = count;
+    this.field = options.field ?? "step";
+    this.tick = options.tick ?? TICK;
+    this.describe = options.describe ?? ((step) => `step ${step + 1} of ${this.count}`);
     this.timer = 0;
     // the buttons stay: one that is replaced while it is pressed would not be clicked
     this.first = symbolButton("⏮", "First step", () => this.go(0));
@@ -25,11 +32,11 @@ export class Transport {
     this.text = h("span", { class: "muted" });
     const buttons = [this.first, this.previous, this.button, this.next, this.end];
     const bar = h("div", { class: "row", role: "group", "aria-label": "Steps" }, ...buttons, this.text);
-    const options = SPEEDS.map((value) => ({ value: String(value), text: `${value}×` }));
-    const field = selectField("Speed", options, String(speed), (value) => this.setSpeed(Number(value)));
+    const speeds = SPEEDS.map((value) => ({ value: String(value), text: `${value}×` }));
+    const field = selectField("Speed", speeds, String(speed), (value) => this.setSpeed(Number(value)));
     this.node = h("div", { class: "row transport" }, bar, field);
     this.draw();
-    context.onleave(context.selection.listen(["step"], () => this.draw()));
+    context.onleave(context.selection.listen([this.field], () => this.draw()));
     context.onleave(() => this.stop());
     context.step = (by) => this.go(this.step + by);
     context.play = () => this.play();
@@ -40,12 +47,12 @@ export class Transport {
   }
 
   get step() {
-    return Math.max(0, Math.min(this.last, this.selection.current.step));
+    return Math.max(0, Math.min(this.last, this.selection.current[this.field] ?? this.last));
   }
 
   /** @param {number} step */
   go(step) {
-    this.selection.set({ step: Math.max(0, Math.min(this.last, step)) });
+    this.selection.set({ [this.field]: Math.max(0, Math.min(this.last, step)) });
   }
 
   stop() {
@@ -67,7 +74,7 @@ export class Transport {
       if (this.step < this.last) return this.go(this.step + 1);
       this.stop();
       this.draw();
-    }, TICK / speed);
+    }, this.tick / speed);
   }
 
   /** @param {number} value */
@@ -86,6 +93,6 @@ export class Transport {
     this.button.title = label;
     for (const button of [this.first, this.previous]) button.disabled = step === 0;
     for (const button of [this.next, this.end]) button.disabled = step === last;
-    this.text.textContent = `step ${step + 1} of ${this.count}`;
+    this.text.textContent = this.describe(step);
   }
 }

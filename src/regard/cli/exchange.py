@@ -71,10 +71,10 @@ def import_model(source: str, out: Path | None) -> None:
     """Turn a model that was trained elsewhere into a run, which is used, evaluated, looked into and fine-tuned as any.
 
     SOURCE is a folder as transformers saves it, with config.json, the weights as safetensors and the tokenizer: GPT-2,
-    OpenAI GPT, Llama and its kin (Mistral, Qwen2, SmolLM2, TinyLlama), BERT and its kin (MiniLM, DistilBERT), ResNet
-    and ViT as classifiers of images. Or a GGUF file of a Llama model, which needs the package gguf. Or the name of a model
-    that is downloaded: minilm (a BERT encoder of sentences, 91 MB), smollm2 (a chat model of 135 million parameters,
-    98 MB). Weight files that may run code when they are read (.bin, .pt) are refused.
+    OpenAI GPT, Llama and its kin (Mistral, Qwen2, SmolLM2, TinyLlama), BERT and its kin (MiniLM, DistilBERT), Marian
+    translators, ResNet and ViT as classifiers of images. Or a GGUF file of a Llama model, which needs the package gguf.
+    Or the name of a model that is downloaded: minilm (a BERT encoder of sentences, 91 MB), smollm2 (a chat model of 135
+    million parameters, 98 MB). Weight files that may run code when they are read (.bin, .pt) are refused.
 
     \b
     Examples:

@@ -82,12 +82,12 @@ def model_graph(records: Sequence[Record]) -> dict[str, Any] | None:
 
 
 def _parts(records: Sequence[Record]) -> Iterator[tuple[str, list[str]]]:
-    """(id, names of its records) of each part, in the order in which their computation ends."""
+    """(id, names of its records) of each part, in the order in which their computation starts."""
     names = [record.name for record in records if not _is_aside(record)]
-    bases: dict[str, list[str]] = {}
+    known, bases = set(names), dict[str, list[str]]()
     for name in names:
         module, _, last = name.rpartition(".")
-        whole = any(f"{module}.{own}" in names for own in ("weights", "activations", "hidden", "convolution"))
+        whole = any(f"{module}.{own}" in known for own in ("weights", "activations", "hidden", "convolution"))
         single = last in (*SUMS, *INPUTS, "embedding", "residual", "features", "feature_map", "image", "patches")
         bases.setdefault(module if module and whole and not single else name, []).append(name)
     initial = {record.name for record in records if is_initial(record)}

@@ -83,7 +83,8 @@ export function output(placed, all, shown) {
     for (const choice of all) {
       const at = middle(stack, choice.column);
       const room = (stack.cell - 2) / 6.6;
-      const label = stack.cell >= 20 ? shorten(choice.chosen, room) : "·";
+      const fits = stack.cell >= 20 || Array.from(choice.chosen).length <= room;
+      const label = fits ? shorten(choice.chosen, room) : "·";
       const kind = `scene-chosen${choice === shown ? " shown" : ""}`;
       group.append(svg("text", { x: at, y: y + placed.height - 4, class: kind, "text-anchor": "middle" }, label));
     }

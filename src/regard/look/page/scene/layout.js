@@ -20,7 +20,7 @@ const TITLE = 30;
 /** Room above the rows of a layer for its title. */
 export const LAYER_TITLE = 18;
 /** Rows of maps and of the output need this width. */
-const [MIN_INNER, MAX_MAPS] = [180, 620];
+const [MIN_INNER, USUAL_INNER, MAX_MAPS] = [180, 300, 620];
 
 /**
  * @param {{stack: Stack, rows: Row[]}[]} stacks @param {number} available width
@@ -31,11 +31,12 @@ export function placeStacks(stacks, available) {
   const side = narrow ? 1 : stacks.length;
   const gutter = narrow ? 0 : GUTTER;
   const room = (available - GAP * (side - 1)) / side - gutter - RESIDUAL - 2 * PADDING - (narrow ? 20 : 0);
+  const least = narrow ? room : Math.max(MIN_INNER, Math.min(room, USUAL_INNER));
   const largest = stacks.length > 1 ? MAX_CELL : MAX_SINGLE;
   const placed = stacks.map(({ stack, rows }) => {
     const count = stack.tokens.length;
     const tiles = rows.some(({ form }) => form === "maps") ? Math.min(room, MAX_MAPS) : 0;
-    const inner = Math.max(tiles, narrow ? room : MIN_INNER, Math.min(room, largest * count), MIN_CELL * count);
+    const inner = Math.max(tiles, least, Math.min(room, largest * count), MIN_CELL * count);
     return place(stack, rows, gutter, inner, Math.min(largest, inner / Math.max(1, count)), narrow);
   });
   const height = narrow

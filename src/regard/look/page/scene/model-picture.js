@@ -166,7 +166,7 @@ export class ModelPicture {
     const room = stack.cell / 7.2;
     const marks = stack.tokens.map((token, i) => {
       const x = middle(stack, i);
-      if (stack.cell < MIN_TEXT)
+      if (stack.cell < MIN_TEXT && Array.from(token.label).length > room)
         return svg("circle", {
           cx: x,
           cy: y + height / 2,

@@ -28,6 +28,7 @@ MANY_PARAMETERS = {
 }
 MANY_FLAGS = {
     "regard look": "one flag per kind of value that is looked at, and what is read or generated",
+    "regard translate": "input and output, the search, and the engine with its precision",
     "regard generate": "the sampling options that users know from other tools; rarer ones are settings of [decode]",
 }
 

@@ -9,6 +9,7 @@ import click
 from regard.cli.console import Console, StageProgress
 from regard.cli.loading import import_torch, open_run
 from regard.cli.options import PATH
+from regard.errors import ConfigError
 from regard.packs import SUFFIX
 from regard.program import runnable
 
@@ -71,14 +72,16 @@ def import_model(source: str, out: Path | None) -> None:
     """Turn a model that was trained elsewhere into a run, which is used, evaluated, looked into and fine-tuned as any.
 
     SOURCE is a folder as transformers saves it, with config.json, the weights as safetensors and the tokenizer: GPT-2,
-    OpenAI GPT, Llama and its kin (Mistral, Qwen2, SmolLM2, TinyLlama), BERT and its kin (MiniLM, DistilBERT). Or a GGUF
-    file of a Llama model, which needs the package gguf. Or the name of a model that is downloaded: minilm (a BERT
-    encoder of sentences, 91 MB), smollm2 (a chat model of 135 million parameters, 98 MB). Weight files that may run
-    code when they are read (.bin, .pt) are refused.
+    OpenAI GPT, Llama and its kin (Mistral, Qwen2, SmolLM2, TinyLlama), BERT and its kin (MiniLM, DistilBERT), and
+    Marian's translation models (OPUS-MT; source.spm, target.spm and vocab.json are read too). Or a GGUF file
+    of a Llama model, which needs the package gguf. Or the name of a model that is downloaded: minilm (a BERT encoder of
+    sentences, 91 MB), smollm2 (a chat model of 135 million parameters, 98 MB). Weight files that may run code when
+    they are read (.bin, .pt) are refused.
 
     \b
     Examples:
       regard import models/gpt2 -o runs/gpt2
+      regard import models/opus-mt-fr-en -o runs/opus
       regard import smollm2
     """
     import_torch()
@@ -98,22 +101,32 @@ def import_model(source: str, out: Path | None) -> None:
 
 @click.command("export", short_help="Write a model for another library.")
 @click.argument("run", type=PATH)
-@click.option("--to", type=click.Choice(["huggingface"]), required=True, help="The library.")
+@click.option("--to", type=click.Choice(["huggingface", "ctranslate2"]), required=True, help="The library.")
 @click.option("-o", "--out", type=PATH, required=True, help="The folder to write.")
-def export_model(run: Path, to: str, out: Path) -> None:
-    """Write the model of a run as a folder that transformers loads with AutoModel and AutoTokenizer.
+@click.option("--precision", type=click.Choice(["float32", "int8"]), help="Of --to ctranslate2.  [default: float32]")
+def export_model(run: Path, to: str, out: Path, precision: str | None) -> None:
+    """Write the model of a run as a folder for another library.
 
-    The folder has config.json, the weights as safetensors, the tokenizer and the model card. There are gpt and llama of
-    the task generate (GPT2LMHeadModel, OpenAIGPTLMHeadModel, LlamaForCausalLM, Qwen2ForCausalLM) and bert of the task
-    fill (BertForMaskedLM, BertForPreTraining); others are refused. `regard import` reads the folder again, to the bit.
+    huggingface: transformers loads it with AutoModel and AutoTokenizer. The folder has config.json, the weights as
+    safetensors, the tokenizer and the model card. There are gpt and llama of the task generate (GPT2LMHeadModel,
+    OpenAIGPTLMHeadModel, LlamaForCausalLM, Qwen2ForCausalLM), bert of the task fill (BertForMaskedLM,
+    BertForPreTraining) and a post-norm transformer of the task translate (MarianMTModel); others are refused.
+    `regard import` reads the folder again, to the bit.
+
+    ctranslate2: ctranslate2.Translator loads it. There is transformer of the task translate, pre-norm or post-norm; its
+    tokenizer and model card lie beside it. It needs the package ctranslate2.
 
     \b
     Examples:
       regard export runs/mine --to huggingface -o models/mine
-      regard export model.regard --to huggingface -o models/mine
+      regard export runs/demo --to ctranslate2 --precision int8 -o models/demo-int8
     """
+    if precision is not None and to != "ctranslate2":
+        raise ConfigError(f"--precision is of --to ctranslate2; leave it out with --to {to}")
     open_run(run)
-    from regard.exchange.export import export_run
+    from regard.exchange.export import export_ctranslate2, export_run
 
-    export_run(run, out)
+    notes = export_run(run, out) if to == "huggingface" else export_ctranslate2(run, out, precision or "float32")
+    for note in notes:
+        Console.of_verb().warn(note)
     click.echo(str(out))

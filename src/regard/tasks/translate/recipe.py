@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -39,7 +40,7 @@ from regard.tasks.translate import stats
 from regard.tasks.translate.config import TranslateConfig
 from regard.tasks.translate.filters import FilterConfig
 from regard.tasks.translate.loader import PairLoader
-from regard.tasks.translate.predict import Translation, Translator
+from regard.tasks.translate.predict import SearchEngine, Translation, Translator
 from regard.tasks.translate.prepare import TranslatePreparation, Vocabularies
 from regard.tasks.translate.sources import FilePairs, ImportedPairs, TranslateData, read_pairs
 from regard.text import TokenizerConfig
@@ -49,7 +50,7 @@ from regard.train.config import TrainConfig
 from regard.train.validation import validation_loss
 
 if TYPE_CHECKING:
-    from regard.look import TeacherForcedPass
+    from regard.look import Recording, TeacherForcedPass
 
 CHUNK = 256
 """sentences that are translated between two progress reports of an evaluation"""
@@ -220,6 +221,7 @@ class TranslationModel(Model):
     ) -> None:
         super().__init__(module, recipe, step, refused)
         self.vocabularies = vocabularies
+        self.engine: SearchEngine | None = None  # another library's search, see regard.engines
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is a sequence of str
@@ -247,9 +249,20 @@ class TranslationModel(Model):
         """The translator behind `translate`, for prefixes, constraints and whole files."""
         beam = beam if beam is not None else max(self.recipe.decode.beam, n_best)
         config = replace(self.recipe.decode, beam=beam, n_best=n_best)
-        return Translator(
-            self.inference_module, self.vocabularies, config, max_positions=self.recipe.model.position_limit
-        )
+        limit = self.recipe.model.position_limit
+        return Translator(self.inference_module, self.vocabularies, config, max_positions=limit, engine=self.engine)
+
+    @contextmanager
+    def record(
+        self, replace: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] | None = None
+    ) -> Iterator[Recording]:
+        """Record all tapped tensors of forward passes inside the block; an engine computes where none are seen."""
+        if self.engine is not None:
+            raise ConfigError(
+                f"nothing inside the engine {self.engine.name} can be recorded; load the run without an engine"
+            )
+        with super().record(replace) as recording:
+            yield recording
 
     def predict_text(self, text: str) -> str:
         return self.translate(text)

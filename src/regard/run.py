@@ -17,6 +17,7 @@ import regard
 from regard import config
 from regard.device import resolve_device
 from regard.distributed import ProcessGroup
+from regard.engines.open import use_engine
 from regard.errors import ConfigError, ModelError, RegardError
 from regard.files import digest_bytes, write_text_atomically
 from regard.manifest import NAME as MANIFEST
@@ -207,11 +208,19 @@ def read_recipe(path: str | Path) -> Recipe:
     return Run(at).recipe() if at.is_dir() else Recipe.read(at)
 
 
-def load(path: str | Path, device: str = "auto", *, trainable: bool = False) -> Model:
+def load(
+    path: str | Path,
+    device: str = "auto",
+    *,
+    trainable: bool = False,
+    engine: str = "regard",
+    precision: str = "float32",
+) -> Model:
     """Load the model of a run or of a pack: its best checkpoint, else its newest good one; or a given checkpoint.
 
     `device`: auto (an accelerator if there is one), cpu, cuda, cuda:N or mps. Its parameters are frozen (eval mode, no
-    gradients), unless it is `trainable`: for a training loop of your own.
+    gradients), unless it is `trainable`: for a training loop of your own. `engine` "ctranslate2": a translator searches
+    by that library, in the `precision` float32 or int8; the converted model is kept in the run.
     """
     place, run = resolve_device(device), run_folder(path)
     recipe = Run(run).recipe()
@@ -225,6 +234,7 @@ def load(path: str | Path, device: str = "auto", *, trainable: bool = False) -> 
         why = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise ModelError(f"{saved.path}: the model cannot be built ({why}); -v shows where") from error
     model = model.to(place)
+    use_engine(model, Path(path), saved, engine, precision)
     if trainable:
         model.make_trainable()
     return model

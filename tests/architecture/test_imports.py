@@ -33,6 +33,7 @@ LEVELS = [
     {"models", "decode", "metrics", "cost"},
     {"train", "look"},
     {"tasks"},
+    {"engines"},
     {"run", "run_data", "run_summary", "model_card"},
     {"compare", "exchange", "lessons", "line"},
     {"demo", "studio", "cli", "__main__"},

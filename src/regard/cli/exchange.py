@@ -9,6 +9,7 @@ import click
 from regard.cli.console import Console, StageProgress
 from regard.cli.loading import import_torch, open_run
 from regard.cli.options import PATH
+from regard.errors import ConfigError
 from regard.packs import SUFFIX
 from regard.program import runnable
 
@@ -71,14 +72,16 @@ def import_model(source: str, out: Path | None) -> None:
     """Turn a model that was trained elsewhere into a run, which is used, evaluated, looked into and fine-tuned as any.
 
     SOURCE is a folder as transformers saves it, with config.json, the weights as safetensors and the tokenizer: GPT-2,
-    OpenAI GPT, Llama and its kin (Mistral, Qwen2, SmolLM2, TinyLlama), BERT and its kin (MiniLM, DistilBERT), Marian
-    translators, ResNet and ViT as classifiers of images. Or a GGUF file of a Llama model, which needs the package gguf.
-    Or the name of a model that is downloaded: minilm (a BERT encoder of sentences, 91 MB), smollm2 (a chat model of 135
-    million parameters, 98 MB). Weight files that may run code when they are read (.bin, .pt) are refused.
+    OpenAI GPT, Llama and its kin (Mistral, Qwen2, SmolLM2, TinyLlama), BERT and its kin (MiniLM, DistilBERT), Marian's
+    translation models (OPUS-MT; source.spm, target.spm and vocab.json are read too), ResNet and ViT as classifiers of
+    images. Or a GGUF file of a Llama model, which needs the package gguf. Or the name of a model that is downloaded:
+    minilm (a BERT encoder of sentences, 91 MB), smollm2 (a chat model of 135 million parameters, 98 MB). Weight files
+    that may run code when they are read (.bin, .pt) are refused.
 
     \b
     Examples:
       regard import models/gpt2 -o runs/gpt2
+      regard import models/opus-mt-fr-en -o runs/opus
       regard import smollm2
     """
     import_torch()
@@ -98,15 +101,24 @@ def import_model(source: str, out: Path | None) -> None:
 
 @click.command("export", short_help="Write a model for another library.")
 @click.argument("run", type=PATH)
-@click.option("--to", type=click.Choice(["huggingface", "onnx", "torch"]), required=True, help="The library.")
+@click.option(
+    "--to",
+    type=click.Choice(["huggingface", "ctranslate2", "onnx", "torch"]),
+    required=True,
+    help="The library.",
+)
 @click.option("-o", "--out", type=PATH, required=True, help="The folder to write.")
-def export_model(run: Path, to: str, out: Path) -> None:
+@click.option("--precision", type=click.Choice(["float32", "int8"]), help="Of --to ctranslate2.  [default: float32]")
+def export_model(run: Path, to: str, out: Path, precision: str | None) -> None:
     """Write the model of a run as a folder for another library.
 
     huggingface: transformers loads it with AutoModel and AutoTokenizer: config.json, the weights as safetensors, the
     tokenizer and the model card. There are gpt and llama of the task generate, bert of the tasks fill, classify and
-    label, resnet and vit of the task classify. `regard import` reads the folder again, to the bit, unless it is a BERT
-    with the head of another task.
+    label, resnet and vit of the task classify, and a post-norm transformer of the task translate (MarianMTModel).
+    `regard import` reads the folder again, to the bit, unless it is a BERT with the head of another task.
+
+    ctranslate2: ctranslate2.Translator loads it. There is transformer of the task translate, pre-norm or post-norm; its
+    tokenizer and model card lie beside it. It needs the package ctranslate2.
 
     onnx, torch: graphs that run without regard, as ONNX files (needs `pip install "regard[onnx]"`) or as programs of
     torch.export (.pt2): an encoder and a decoding step for translate and caption, a step for generate, inputs to logits
@@ -117,15 +129,19 @@ def export_model(run: Path, to: str, out: Path) -> None:
     Examples:
       regard export runs/mine --to huggingface -o models/mine
       regard export model.regard --to onnx -o models/mine-onnx
+      regard export runs/demo --to ctranslate2 --precision int8 -o models/demo-int8
     """
+    if precision is not None and to != "ctranslate2":
+        raise ConfigError(f"--precision is of --to ctranslate2; leave it out with --to {to}")
     open_run(run)
-    if to == "huggingface":
-        from regard.exchange.export import export_run
-
-        for note in export_run(run, out):
-            Console.of_verb().warn(note)
-    else:
+    if to in ("onnx", "torch"):
         export_as_graphs(run, to, out)
+    else:
+        from regard.exchange.export import export_ctranslate2, export_run
+
+        notes = export_run(run, out) if to == "huggingface" else export_ctranslate2(run, out, precision or "float32")
+        for note in notes:
+            Console.of_verb().warn(note)
     click.echo(str(out))
 
 

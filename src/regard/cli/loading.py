@@ -87,13 +87,13 @@ def open_run(run: Path) -> None:
     import_torch()
 
 
-def load_model(run: Path) -> Model:
+def load_model(run: Path, engine: str = "regard", precision: str = "float32") -> Model:
     """The model of a run of any task; checkpoints that had to be skipped are reported on stderr."""
     open_run(run)
     import regard
     from regard.models.base import parameters
 
-    model = regard.load(run, chosen_device())
+    model = regard.load(run, chosen_device(), engine=engine, precision=precision)
     set_threads(parameters(model.module))
     for reason in model.refused:
         Console.of_verb().warn(f"{reason}; using step {model.step}")
@@ -114,9 +114,9 @@ def set_threads(parameters: int = 0) -> None:
     torch.set_num_threads(global_options().threads or default_threads(parameters, training=False))
 
 
-def load_model_as(run: Path, kind: type[M]) -> M:
+def load_model_as(run: Path, kind: type[M], engine: str = "regard", precision: str = "float32") -> M:
     """The model of a run for a verb that needs this kind; the error for another kind names the verb to use."""
-    model = load_model(run)
+    model = load_model(run, engine, precision)
     if not isinstance(model, kind):
         verb = click.get_current_context().info_name
         recipe = model.recipe

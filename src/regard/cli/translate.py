@@ -57,6 +57,20 @@ class HypothesisFormat:
 @click.option("--tag", help='Tag before every text, such as "<2de>", for a model of mixed data.')
 @click.option("--prefix", default="", help="Every translation starts with this text.")
 @click.option("--require", multiple=True, metavar="WORDS", help="Every translation contains this; may be repeated.")
+@click.option(
+    "--engine",
+    type=click.Choice(["regard", "ctranslate2"]),
+    default="regard",
+    show_default=True,
+    help="The library that searches.",
+)
+@click.option(
+    "--precision",
+    type=click.Choice(["float32", "int8"]),
+    default="float32",
+    show_default=True,
+    help="Of the engine ctranslate2: int8 is faster, and translations may differ.",
+)
 @json_option
 def translate(
     run: Path,
@@ -69,6 +83,8 @@ def translate(
     tag: str | None,
     prefix: str,
     require: tuple[str, ...],
+    engine: str,
+    precision: str,
     as_json: bool,
 ) -> None:
     """Translate texts, a file, or stdin to stdout.
@@ -77,10 +93,15 @@ def translate(
     empty lines stay empty. A line that is too long for the model is reported, its output is empty, and the exit code
     at the end is 4. A model that was trained with tags needs one before each text, typed there or given by --tag.
 
+    --engine ctranslate2 searches by the package ctranslate2, for a transformer: the same translations, faster. The
+    converted model is made once and kept in the run. What that engine does not have is refused: --prefix, --require,
+    and of the recipe's [decode] sampling, coverage and repetition penalties, no_repeat_ngram, min_length and exact.
+
     \b
     Examples:
       regard translate runs/demo "je suis étudiant"
       regard translate runs/demo -i book.fr -o book.en --beam 4
+      regard translate runs/demo -i book.fr -o book.en --engine ctranslate2 --precision int8
     """
     if not all(words.strip() for words in require):
         raise ConfigError('--require "": expected words that every translation must contain')
@@ -88,7 +109,8 @@ def translate(
         open_run(run)
         from regard.tasks.translate.recipe import TranslationModel
 
-        translator = load_model_as(run, TranslationModel).translator(beam, n_best, tag)
+        translator = load_model_as(run, TranslationModel, engine, precision).translator(beam, n_best, tag)
+        translator.check_engine(prefix, bool(require))
         translator.check_required(require)
         job.run(translate_lines(job, translator, (prefix, require), HypothesisFormat(n_best, scores, as_json)))
 

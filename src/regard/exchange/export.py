@@ -1,4 +1,4 @@
-"""Export of runs as Hugging Face folders: config.json, safetensors, tokenizer and model card."""
+"""Export of runs as folders of Hugging Face and of CTranslate2: config, weights, tokenizer and model card."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import regard
 from regard.data.texts import ImportedText
+from regard.engines.ctranslate2_folder import check_precision, import_ctranslate2, require_transformer, write_folder
 from regard.errors import ModelError
 from regard.exchange.bert import NEXT_SENTENCE, POOLER, READOUT, BertFamily
 from regard.exchange.classifiers import describe_classifier, special_names
@@ -60,6 +61,19 @@ def export_run(path: Path, out: Path) -> list[str]:
         except OSError as error:
             raise cannot_write(out, sum(tensor.nbytes for tensor in tensors.values()), error) from error
     return list(found.notes)
+
+
+def export_ctranslate2(path: Path, out: Path, precision: str) -> list[str]:
+    """Write the model of a run as a new CTranslate2 folder, with its tokenizer and model card; returns notes."""
+    chosen = check_precision(precision)
+    import_ctranslate2()
+    model, shape = require_transformer(regard.load(path, "cpu"), path)
+    with write_beside(out) as folder:
+        folder.mkdir()
+        write_folder(model, shape, folder, chosen)
+        model.vocabularies.save(folder)
+        write_bytes_atomically(folder / "README.md", model_card(path, model))
+    return []
 
 
 def describe(model: Model, path: Path) -> ExportedModel:

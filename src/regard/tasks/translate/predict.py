@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import torch
 from torch import Tensor
@@ -34,6 +35,22 @@ EMPTY = Translation("", 0.0, 0.0, (), True)
 """Translation of an empty text"""
 
 
+class SearchEngine(ABC):
+    """The search of another library, in place of `decode.search`."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def check(self, config: DecodeConfig, prefix: str, constrained: bool) -> None:
+        """Refuse, by name, what this engine does not have."""
+
+    @abstractmethod
+    def search(
+        self, ids: Sequence[Sequence[int]], config: DecodeConfig, limits: Sequence[int], batch_tokens: int
+    ) -> list[list[Hypothesis]]:
+        """The n best outputs of each source, given by its ids without <EOS>; `limits`: most tokens of each output."""
+
+
 @dataclass(frozen=True)
 class Translator:
     """A model with its vocabularies and the settings of the search."""
@@ -51,6 +68,8 @@ class Translator:
     """the tag of every text; None: each text starts with its own"""
     line_streams: bool = False
     """sampling: the random stream of a text depends on its line number, not on its place in a batch"""
+    engine: SearchEngine | None = None
+    """another library's search; None: the one here"""
 
     def translate(
         self,
@@ -65,6 +84,7 @@ class Translator:
         line number of the first text, for errors.
         """
         check_lines(texts, first_line)
+        self.check_engine(prefix, bool(constraints))
         prefix = self._check_prefix(prefix.strip())
         ids = self.encode_sources(texts, first_line)
         for number, tokens in enumerate(ids, first_line):
@@ -81,7 +101,9 @@ class Translator:
             numbers = torch.tensor([first_line + r for r in rows]) if self.line_streams else None
             return self._decode([ids[r] for r in rows], prefix, required, numbers)
 
-        for rows in length_batches([len(row) + 1 if row else 0 for row in ids], self.batch_tokens):
+        lengths = [len(row) + 1 if row else 0 for row in ids]
+        budget = self.batch_tokens if self.engine is None else len(lengths) * max(lengths, default=0)  # it has batches
+        for rows in length_batches(lengths, budget):
             for row, hypotheses in zip(rows, with_line_errors(decode_rows, rows, first_line), strict=True):
                 found[row] = different_texts(hypotheses, self._to_translation, f"line {first_line + row}")
         return found
@@ -115,12 +137,14 @@ class Translator:
         numbers: Tensor | None = None,
     ) -> list[list[Hypothesis]]:
         vocabulary, source = self.vocabularies.target, self.pad_source(ids)
+        limits = self.config.limits(source)
+        limits = limits if self.max_positions is None else limits.clamp(max=self.max_positions)
+        if self.engine is not None:
+            return self.engine.search(ids, self.config, limits.tolist(), self.batch_tokens)
         prompt = Tokens.full(torch.full((len(ids), 1), vocabulary.sos))
         prefixes = Tokens.pad([vocabulary.encode(prefix).ids] * len(ids)) if prefix else None
         constraints = None if required is None else [self._constraint(i, words) for i, words in enumerate(required)]
         strategy = self.config.strategy(vocabulary.eos, prefixes, constraints, self._processors())
-        limits = self.config.limits(source)
-        limits = limits if self.max_positions is None else limits.clamp(max=self.max_positions)
         if prefixes is not None and prefixes.data.shape[1] >= int(limits.min()):
             raise DataError(
                 f"the prefix has {prefixes.data.shape[1]} tokens, and an output at most {int(limits.min())}, <EOS> "
@@ -132,6 +156,11 @@ class Translator:
         if tracing():
             tap_output(self.model, vocabulary, [hypotheses[0].tokens for hypotheses in found])
         return found
+
+    def check_engine(self, prefix: str, constrained: bool) -> None:
+        """Refuse, by name, what the engine does not have."""
+        if self.engine is not None:
+            self.engine.check(self.config, prefix, constrained)
 
     def _processors(self) -> tuple[LogitsProcessor, ...]:
         """Where outputs begin with padding, as Marian's do, it is banned: training gives its logit no meaning."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -40,7 +40,7 @@ from regard.tasks.translate.evaluation import EvalPart, evaluate_parts
 from regard.tasks.translate.filters import FilterConfig
 from regard.tasks.translate.loader import PairLoader
 from regard.tasks.translate.mix import MixedPairs, TranslateData
-from regard.tasks.translate.predict import Translation, Translator
+from regard.tasks.translate.predict import SearchEngine, Translation, Translator
 from regard.tasks.translate.prepare import TranslatePreparation, Vocabularies
 from regard.tasks.translate.sources import describe_corpus, read_pairs
 from regard.tasks.translate.synthetic_record import BackTranslationConfig, SyntheticRecord
@@ -52,7 +52,7 @@ from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
 
 if TYPE_CHECKING:
-    from regard.look import TeacherForcedPass
+    from regard.look import Recording, TeacherForcedPass
 
 
 @dataclass(frozen=True)
@@ -201,6 +201,7 @@ class TranslationModel(Model):
         super().__init__(module, recipe, step, refused)
         self.vocabularies = vocabularies
         self.origin = origin  # the checkpoint; None: it was built by other code
+        self.engine: SearchEngine | None = None  # another library's search, see regard.engines
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is a sequence of str
@@ -237,7 +238,20 @@ class TranslationModel(Model):
             self.recipe.tags.check(tag)
         beam = beam if beam is not None else max(self.recipe.decode.beam, n_best)
         search = replace(self.recipe.decode, beam=beam, n_best=n_best)
-        return replace(self.recipe.translator(self.inference_module, self.vocabularies, search), tag=tag)
+        found = self.recipe.translator(self.inference_module, self.vocabularies, search)
+        return replace(found, tag=tag, engine=self.engine)
+
+    @contextmanager
+    def record(
+        self, replace: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] | None = None
+    ) -> Iterator[Recording]:
+        """Record all tapped tensors of forward passes inside the block; an engine computes where none are seen."""
+        if self.engine is not None:
+            raise ConfigError(
+                f"nothing inside the engine {self.engine.name} can be recorded; load the run without an engine"
+            )
+        with super().record(replace) as recording:
+            yield recording
 
     def predict_text(self, text: str) -> str:
         return self.translate(text)

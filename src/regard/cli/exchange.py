@@ -72,9 +72,9 @@ def import_model(source: str, out: Path | None) -> None:
 
     SOURCE is a folder as transformers saves it, with config.json, the weights as safetensors and the tokenizer: GPT-2,
     OpenAI GPT, Llama and its kin (Mistral, Qwen2, SmolLM2, TinyLlama), BERT and its kin (MiniLM, DistilBERT), ResNet
-    and ViT as classifiers of images. Or a GGUF file of a Llama model, which needs the package gguf. Or the name of a model
-    that is downloaded: minilm (a BERT encoder of sentences, 91 MB), smollm2 (a chat model of 135 million parameters,
-    98 MB). Weight files that may run code when they are read (.bin, .pt) are refused.
+    and ViT as classifiers of images. Or a GGUF file of a Llama model, which needs the package gguf. Or the name of a
+    model that is downloaded: minilm (a BERT encoder of sentences, 91 MB), smollm2 (a chat model of 135 million
+    parameters, 98 MB). Weight files that may run code when they are read (.bin, .pt) are refused.
 
     \b
     Examples:

@@ -84,6 +84,18 @@ def write_graph(form: GraphFormat, graph: Graph, folder: Path, path: Path) -> No
 
 def check_graphs(plan: GraphPlan, form: GraphFormat, path: Path) -> float:
     """Compare written graphs with the model on random inputs; returns the largest difference."""
+    apart, worst = measure_graphs(plan, form)
+    for what, value, most in (("graphs", apart, form.tolerance), ("outputs", worst, MAX_DIFFERENCE)):
+        if not value <= most:
+            raise ModelError(
+                f"{path}: the {what} of the {form.title} files differ from the model's by {value:.1e}, and at most "
+                f"{most:.0e} is expected, so they are not written; please report this model"
+            )
+    return max(worst, apart)
+
+
+def measure_graphs(plan: GraphPlan, form: GraphFormat, seed: int = 0) -> tuple[float, float]:
+    """The largest differences of written graphs: from the same graphs here, and from the model, row by row."""
     graphs, apart = {graph.name: graph for graph in plan.graphs}, [0.0]
 
     def run(name: str, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -91,14 +103,8 @@ def check_graphs(plan: GraphPlan, form: GraphFormat, path: Path) -> float:
         apart.extend(map(difference, found, graphs[name].module(*inputs)))
         return found
 
-    worst = plan.check(run)
-    for what, value, most in (("graphs", max(apart), form.tolerance), ("outputs", worst, MAX_DIFFERENCE)):
-        if not value <= most:
-            raise ModelError(
-                f"{path}: the {what} of the {form.title} files differ from the model's by {value:.1e}, and at most "
-                f"{most:.0e} is expected, so they are not written; please report this model"
-            )
-    return max(worst, *apart)
+    worst = plan.check(run, seed)
+    return max(apart), worst
 
 
 def readme_lines(plan: GraphPlan, form: GraphFormat) -> Iterator[str]:

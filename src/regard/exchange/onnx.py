@@ -47,6 +47,8 @@ class OnnxFormat:
                 output_names=[port.name for port in graph.outputs],
                 custom_translation_table=recurrent_translations(),
             )
+            for part in (found.model.graph, *found.model.graph.all_nodes()):
+                part.metadata_props.clear()  # it holds the paths of this machine
             name_axes(found.model.graph.inputs, graph.inputs)
             name_axes(found.model.graph.outputs, graph.outputs)
             found.save(path, external_data=weights > MAX_INLINE)

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, InputSpec
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from regard.exchange.fused_recurrent import symbolic_lengths
@@ -41,7 +42,26 @@ def trace(graph: Graph) -> ExportedProgram:
         program = torch.export.export(graph.module, graph.example, dynamic_shapes=graph.dynamic_shapes(), strict=False)
     for symbol, sizes in program.range_constraints.items():  # torch takes for granted that sizes are 2 or more
         program.range_constraints[symbol] = ValueRanges(0, sizes.upper)
+    drop_unused_weights(program)
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)  # it holds the paths of this machine
     return program
+
+
+def drop_unused_weights(program: ExportedProgram) -> None:
+    """Take weights out of a program that it does not read: those of the encoder out of a decoding step."""
+    signature, kept = program.graph_signature, list[InputSpec]()
+    for node, spec in zip(program.graph.find_nodes(op="placeholder"), signature.input_specs, strict=True):
+        if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER) and not node.users:
+            program.graph.erase_node(node)
+        else:
+            kept.append(spec)
+    signature.input_specs = kept
+    names = {spec.target for spec in kept}
+    for weights in (program.state_dict, program.constants):
+        for name in [name for name in weights if name not in names]:
+            del weights[name]
+    program.graph_module.recompile()
 
 
 class TorchFormat:

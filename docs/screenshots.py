@@ -61,6 +61,8 @@ def take_all(page: Page, base: str, studio: Studio) -> None:
     """Take all screenshots."""
     models = {entry.name: entry.id for entry in studio.model_store.entries()}
     traces = {name: studio.trace(TraceRequest(models[name], TEXT)).header["id"] for name in MODELS}
+    go(page, f"{base}#/t/{traces['transformer']}?tab=scene")
+    take_screenshot(page, "scene", 1360)
     go(page, f"{base}#/t/{traces['transformer']}?tab=attention&tensor={CROSS}&head=1")
     take_screenshot(page, "attention", 960)
     go(page, f"{base}#/t/{traces['transformer']}?tab=attention&tensor={CROSS}&head=1&query=1&key=0")

@@ -59,8 +59,8 @@ async function show() {
   const { parts, query } = parseRoute();
   clearNotices();
   if (screen?.follow && parts[0] === "t" && parts[1] === screen.header?.id) {
-    screen.follow(query);
-    document.documentElement.dataset.ready = location.hash;
+    await screen.follow(query);
+    if (request === requests) document.documentElement.dataset.ready = location.hash;
     return;
   }
   try {

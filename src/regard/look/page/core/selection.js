@@ -15,18 +15,19 @@ const RENAMED = /** @type {Record<string, string>} */ ({ story: "scene" });
 const LEVELS = /** @type {const} */ (["tab", "at", "number"]);
 
 export class Selection {
-  /** @param {string} trace @param {URLSearchParams} query */
-  constructor(trace, query) {
+  /** @param {string} trace @param {URLSearchParams} query @param {string[]} tabs of this trace; the first is the default */
+  constructor(trace, query, tabs) {
     this.trace = trace;
+    this.tabs = tabs;
     /** @type {SelectionState} */
-    this.current = readQuery(query);
+    this.current = readQuery(query, tabs);
     /** @type {Set<(changed: Partial<SelectionState>) => void>} */
     this.listeners = new Set();
   }
 
   /** Follows an address that Back or Forward led to. @param {URLSearchParams} query */
   follow(query) {
-    const next = readQuery(query);
+    const next = readQuery(query, this.tabs);
     const tab = next.tab === this.current.tab ? {} : { tab: next.tab };
     const { tab: _, ...rest } = next;
     Object.assign(this.current, next);
@@ -75,13 +76,14 @@ export class Selection {
   }
 }
 
-/** @param {URLSearchParams} query @returns {SelectionState} */
-function readQuery(query) {
+/** @param {URLSearchParams} query @param {string[]} tabs @returns {SelectionState} */
+function readQuery(query, tabs) {
   const integer = (/** @type {string} */ name) =>
     /^\d{1,9}$/.test(query.get(name) ?? "") ? Number(query.get(name)) : null;
-  const tab = query.get("tab") ?? "scene";
+  const asked = query.get("tab") ?? "";
+  const tab = RENAMED[asked] ?? asked;
   return {
-    tab: RENAMED[tab] ?? tab,
+    tab: tabs.includes(tab) ? tab : tabs[0],
     tensor: query.get("tensor"),
     head: integer("head"),
     query: integer("query"),

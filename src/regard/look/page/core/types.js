@@ -67,7 +67,7 @@
  *
  * @typedef {Record<string, number>} Index position in a tensor, per axis
  * @typedef {{node: HTMLElement, key: (event: KeyboardEvent) => boolean, leave: () => void, redraw: () => void,
- *   follow?: (query: URLSearchParams) => void, title: string, header?: Header, model?: string}} Screen
+ *   follow?: (query: URLSearchParams) => Promise<void>, title: string, header?: Header, model?: string}} Screen
  * @typedef {{trace: import("../trace/trace.js").Trace, selection: import("./selection.js").Selection,
  *   drawer: import("../widgets/drawer.js").Drawer, onleave: (cleanup: () => void) => void,
  *   layer?: (by: number) => void, head?: (by: number) => void, step?: (by: number) => void, play?: () => void,

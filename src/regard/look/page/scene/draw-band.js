@@ -11,6 +11,7 @@ import { isCross, middle } from "./layout.js";
 const STEPS = 12;
 /** Weights below this one, and below most of a uniform one, are not drawn; and at most so many lines per band. */
 const [LEAST, MOST, FEW] = [0.04, 700, 60];
+const SAMPLED = 20_011;
 /** Width of a source token from which it is written. */
 const MIN_LABEL = 26;
 
@@ -60,18 +61,35 @@ export function band(placed, weights, keys, entry) {
   return group;
 }
 
-/** @param {PlacedRow} placed @param {Tensor} weights @param {(column: number) => number} entry */
+/** Lines with the largest weights. @param {PlacedRow} placed @param {Tensor} weights @param {(column: number) => number} entry */
 function strongest(placed, weights, entry) {
+  const [keys, down, right] = [weights.size("key"), weights.stride("query"), weights.stride("key")];
+  const rows = placed.stack.tokens.map((_, query) => entry(query));
+  const least = Math.max(Math.min(LEAST, 0.9 / keys), cutoff(weights, rows));
   const lines = [];
-  for (let query = 0; query < placed.stack.tokens.length; query++) {
-    const row = entry(query);
-    if (row < 0) continue;
-    const all = weights.vector("key", { query: row });
-    const least = Math.min(LEAST, 0.9 / all.length);
-    for (let key = 0; key < all.length; key++) if (all[key] >= least) lines.push({ query, key, weight: all[key] });
+  for (let query = 0; query < rows.length; query++) {
+    if (rows[query] < 0) continue;
+    for (let key = 0; key < keys; key++) {
+      const weight = weights.data[rows[query] * down + key * right];
+      if (weight >= least) lines.push({ query, key, weight });
+    }
   }
-  if (lines.length <= MOST) return lines;
-  return lines.sort((a, b) => b.weight - a.weight).slice(0, MOST);
+  return lines.length <= MOST ? lines : lines.sort((a, b) => b.weight - a.weight).slice(0, MOST);
+}
+
+/** A weight that about as many weights exceed as there may be lines, by a sample; 0: all may be drawn. @param {Tensor} weights @param {number[]} rows */
+function cutoff(weights, rows) {
+  const [keys, down, right] = [weights.size("key"), weights.stride("query"), weights.stride("key")];
+  const count = rows.length * keys;
+  if (count <= 4 * MOST) return 0;
+  const step = Math.max(1, Math.floor(count / SAMPLED));
+  const sample = [];
+  for (let i = 0; i < count; i += step) {
+    const row = rows[Math.floor(i / keys)];
+    if (row >= 0) sample.push(weights.data[row * down + (i % keys) * right]);
+  }
+  const sorted = Float32Array.from(sample).sort();
+  return sorted[Math.max(0, sorted.length - Math.ceil((1.5 * MOST) / step) - 1)] ?? 0;
 }
 
 /** Lines of one query only, with all their weights. @param {PlacedRow} placed @param {Tensor} weights @param {number} query @param {number} row */

@@ -67,7 +67,6 @@ export class ModelPicture {
       viewBox: `0 0 ${this.width} ${this.height}`,
       "aria-hidden": "true",
     });
-    root.append(memoryLines(this.graph, this.layout));
     for (const stack of stacks) {
       root.append(
         this.ground(stack),
@@ -75,7 +74,7 @@ export class ModelPicture {
         columnLines(stack),
       );
     }
-    root.append(residualLines(this.graph, this.layout));
+    root.append(memoryLines(this.graph, this.layout), residualLines(this.graph, this.layout));
     for (const placed of this.rows) root.append(this.drawRow(placed));
     root.append(this.results, this.veil, this.overlay);
     return root;

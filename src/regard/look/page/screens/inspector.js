@@ -68,10 +68,9 @@ class Inspector {
   /** @param {Trace} trace @param {URLSearchParams} query */
   constructor(trace, query) {
     this.trace = trace;
-    this.selection = new Selection(trace.header.id, query);
     this.tabs = Object.entries(TABS).filter(([, tab]) => tab.fits(trace));
-    this.checkTab();
-    if (isImage(trace) && !query.get("tab")) this.selection.current.tab = "image";
+    const names = this.tabs.map(([name]) => name);
+    this.selection = new Selection(trace.header.id, query, isImage(trace) ? ["image", ...names] : names);
     this.drawer = new Drawer(trace);
     /** @type {(() => void)[]} */
     this.cleanups = [];
@@ -86,7 +85,11 @@ class Inspector {
     this.bar = h("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
     this.stage = h("div", { class: "panel", id: "panel", role: "tabpanel" });
     this.request = 0;
-    this.unlisten = this.selection.listen(["tab"], () => this.open());
+    /** @type {Promise<void>|null} drawing of the latest tab */
+    this.opening = null;
+    this.unlisten = this.selection.listen(["tab"], () => {
+      this.opening = this.open();
+    });
     this.node = this.frame();
   }
 
@@ -187,14 +190,10 @@ class Inspector {
     document.getElementById(`tab-${next}`)?.focus();
   }
 
-  /** A tab that this trace does not have becomes the first. */
-  checkTab() {
-    if (!this.tabs.some(([name]) => name === this.selection.current.tab)) this.selection.current.tab = this.tabs[0][0];
-  }
-
   /** Goes where Back or Forward leads within this trace. @param {URLSearchParams} query */
-  follow(query) {
+  async follow(query) {
     this.selection.follow(query);
+    await this.opening;
   }
 
   leaveTab() {

@@ -180,11 +180,11 @@ def sentencepiece_pair(folder: Path) -> int:
     return len(tokens)
 
 
-def marian(folder: Path, **settings: Any) -> tuple[MarianMTModel, Path]:
+def marian(folder: Path, scale: float = 0.15, **settings: Any) -> tuple[MarianMTModel, Path]:
     """A Marian with a random output bias, whose outputs begin with padding."""
     size = sentencepiece_pair(folder)
     ids = {"vocab_size": size, "pad_token_id": size - 1, "decoder_start_token_id": size - 1}
-    model = randomized(MarianMTModel(MarianConfig(**MARIAN | ids | settings)))
+    model = randomized(MarianMTModel(MarianConfig(**MARIAN | ids | settings)), scale)
     model.final_logits_bias += torch.randn_like(model.final_logits_bias)
     model.generation_config.bad_words_ids = [[size - 1]]
     model.generation_config.num_beams = 3

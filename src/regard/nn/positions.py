@@ -39,9 +39,9 @@ class SinusoidHalves(nn.Module):
         self.width = width
 
     def forward(self, positions_NL: Tensor) -> Tensor:
-        exponents = torch.arange(0, self.width, 2, device=positions_NL.device) / self.width
         wide = widest_float(positions_NL.device)  # of long texts float32 would lose digits of the angle
-        angle = positions_NL[..., None].to(wide) / 10_000 ** exponents.to(wide)
+        exponents = torch.arange(0, self.width, 2, dtype=wide, device=positions_NL.device) / self.width
+        angle = positions_NL[..., None] / 10_000**exponents
         return torch.cat([angle.sin(), angle.cos()], -1)[..., : self.width].float()
 
 

@@ -69,7 +69,7 @@ class TorchFormat:
 
     name = "torch"
     suffix = ".pt2"
-    tolerance = 1e-6
+    tolerance = 1e-4
     title = "torch program"
 
     def __init__(self) -> None:

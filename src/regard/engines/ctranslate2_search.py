@@ -68,38 +68,44 @@ class CTranslate2Search(SearchEngine):
     ) -> list[list[Hypothesis]]:
         names = self.vocabularies.source.vocabulary
         texts = [[names[id] for id in (*row, self.vocabularies.source.eos)] for row in ids]
-        found = self._translate(texts, config, max(limits, default=1), batch_tokens)
-        for row, (hypotheses, limit) in enumerate(zip(found, limits, strict=True)):
-            if any(len(one.tokens) > limit for one in hypotheses):  # longer than its own limit: once more with that
-                found[row] = self._translate([texts[row]], config, limit, batch_tokens)[0]
-        return [sorted(hypotheses, key=lambda one: -one.value)[: config.n_best] for hypotheses in found]
+        exponent = max(power_exponent(config, texts), LEAST_PENALTY)
+        found = self._translate(texts, config, exponent, max(limits, default=1), batch_tokens)
+        longer: dict[int, list[int]] = {}  # rows with an output beyond their own limit: once more with that
+        for row, (one, limit) in enumerate(zip(found, limits, strict=True)):
+            if max(map(len, one.hypotheses)) > limit:
+                longer.setdefault(limit, []).append(row)
+        for limit, rows in longer.items():
+            again = self._translate([texts[row] for row in rows], config, exponent, limit, batch_tokens)
+            for row, one in zip(rows, again, strict=True):
+                found[row] = one
+        return [self._rank(one, config, exponent) for one in found]
 
     def _translate(
-        self, texts: list[list[str]], config: DecodeConfig, limit: int, batch_tokens: int
-    ) -> list[list[Hypothesis]]:
-        """All hypotheses of each text, with at most so many tokens."""
+        self, texts: list[list[str]], config: DecodeConfig, exponent: float, limit: int, batch_tokens: int
+    ) -> list[Any]:
+        """CTranslate2's results: of each text as many hypotheses as the beam is wide, with at most so many tokens."""
         target = self.vocabularies.target
         banned = [[target.vocabulary[target.pad]]] if target.sos == target.pad else None
-        exponent = max(power_exponent(config, texts), LEAST_PENALTY)
-        results = self.translator.translate_batch(
+        found: list[Any] = self.translator.translate_batch(
             texts, max_batch_size=batch_tokens, batch_type="tokens", beam_size=config.beam, num_hypotheses=config.beam,
-            length_penalty=exponent, return_scores=True,
-            return_end_token=True, max_decoding_length=limit, min_decoding_length=0, max_input_length=0,
-            suppress_sequences=banned,
+            length_penalty=exponent, return_scores=True, return_end_token=True, max_decoding_length=limit,
+            min_decoding_length=0, max_input_length=0, suppress_sequences=banned,
         )  # fmt: skip
-        penalty = {"wu": wu_penalty, "power": power_penalty}[config.length_penalty](config.alpha)
-        return [
-            [
-                self._hypothesis(tokens, value * len(tokens) ** exponent, penalty)
-                for tokens, value in zip(one.hypotheses, one.scores, strict=True)
-            ]
-            for one in results
-        ]
+        return found
 
-    def _hypothesis(self, tokens: list[str], score: float, penalty: Any) -> Hypothesis:
+    def _rank(self, found: Any, config: DecodeConfig, exponent: float) -> list[Hypothesis]:
+        """The n best of the hypotheses, by the penalty of the settings."""
+        penalty = {"wu": wu_penalty, "power": power_penalty}[config.length_penalty](config.alpha)
+        ranked = []
+        for tokens, value in zip(found.hypotheses, found.scores, strict=True):
+            score = value * len(tokens) ** exponent
+            ranked.append((score / float(penalty(float(max(1, len(tokens))))), score, tokens))
+        ranked.sort(key=lambda one: -one[0])
+        return [self._hypothesis(tokens, value, score) for value, score, tokens in ranked[: config.n_best]]
+
+    def _hypothesis(self, tokens: list[str], value: float, score: float) -> Hypothesis:
         ids = tuple(self._ids[token] for token in tokens)
-        complete = bool(ids) and ids[-1] == self.vocabularies.target.eos
-        return Hypothesis(ids, score / float(penalty(float(max(1, len(ids))))), score, complete)
+        return Hypothesis(ids, value, score, bool(ids) and ids[-1] == self.vocabularies.target.eos)
 
     @cached_property
     def _ids(self) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -136,11 +137,10 @@ class Translator:
         required: Sequence[Sequence[str]] | None,
         numbers: Tensor | None = None,
     ) -> list[list[Hypothesis]]:
-        vocabulary, source = self.vocabularies.target, self.pad_source(ids)
-        limits = self.config.limits(source)
-        limits = limits if self.max_positions is None else limits.clamp(max=self.max_positions)
         if self.engine is not None:
-            return self.engine.search(ids, self.config, limits.tolist(), self.batch_tokens)
+            return self.engine.search(ids, self.config, self._limits(ids), self.batch_tokens)
+        vocabulary, source = self.vocabularies.target, self.pad_source(ids)
+        limits = torch.tensor(self._limits(ids))
         prompt = Tokens.full(torch.full((len(ids), 1), vocabulary.sos))
         prefixes = Tokens.pad([vocabulary.encode(prefix).ids] * len(ids)) if prefix else None
         constraints = None if required is None else [self._constraint(i, words) for i, words in enumerate(required)]
@@ -156,6 +156,11 @@ class Translator:
         if tracing():
             tap_output(self.model, vocabulary, [hypotheses[0].tokens for hypotheses in found])
         return found
+
+    def _limits(self, ids: list[list[int]]) -> list[int]:
+        """Most tokens of each output: some more than its source has, <EOS> included, and no more than positions."""
+        most = math.inf if self.max_positions is None else self.max_positions
+        return [int(min(len(row) + 1 + self.config.max_extra_tokens, most)) for row in ids]
 
     def check_engine(self, prefix: str, constrained: bool) -> None:
         """Refuse, by name, what the engine does not have."""

@@ -165,6 +165,7 @@ def test_every_inner_value_has_its_name_and_axes(model):
     records = {(r.name, r.axes, tuple(r.data.shape)) for r in trace.records if r.name.startswith("decoder")}
     look = ("batch", "head", "query", "key")
     assert records == {
+        ("decoder.embedding", ("batch", "position", "width"), (3, 4, 5)),
         ("decoder.cross.scores", look, (3, 1, 1, 4)),
         ("decoder.cross.weights", look, (3, 1, 1, 4)),
         ("decoder.cross.context", ("batch", "head", "query", "width"), (3, 1, 1, 12)),

@@ -93,6 +93,11 @@ TASKS: dict[str, tuple[tuple[str, ...], str]] = {
          "layers = 1, width = 16}}}}"),
         "shapes#test/3",
     ),
+    "regress": (
+        ("task.kind=regress", "task.pool=last", "data={{kind = 'moving-shapes', count = 60}}", "train.batch_tokens=8",
+         "model={{kind = 'cnn-lstm', channels = [4, 8], width = 8}}"),
+        "clips#test/7",
+    ),
     "vectors": (
         ("task.kind=vectors", "data.kind=text", "data.unit=line", "data.train={}/book.txt", "model.width=8",
          "train.batch_tokens=1024", "task.subsample=0"),

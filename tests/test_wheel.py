@@ -32,6 +32,10 @@ def run(*command: str | Path, **options: object) -> str:
     return str(done.stdout)
 
 
+EXCHANGE = ("gguf", "ctranslate2", "onnx")
+"""extras that exchange models with other libraries"""
+
+
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Wheel and source archive, built as `make build` does."""
@@ -67,8 +71,8 @@ def test_requirements_of_every_extra_can_be_read_and_those_of_the_tests_are_inst
         metadata = email.message_from_bytes(archive.read(name))
     requirements = [Requirement(line) for line in metadata.get_all("Requires-Dist", [])]
     extras = metadata.get_all("Provides-Extra", [])
-    assert {"studio", "picture", "tensorboard", "gguf", "docs", "release", "test", "bench"} == set(extras)
-    for extra in ("", "studio", "picture", "tensorboard", "gguf", "test"):
+    assert {"studio", "picture", "tensorboard", *EXCHANGE, "docs", "release", "test", "bench"} == set(extras)
+    for extra in ("", "studio", "picture", "tensorboard", *EXCHANGE, "test"):
         chosen = [r for r in requirements if r.marker is None or r.marker.evaluate({"extra": extra})]
         assert len(chosen) >= 10
         for requirement in chosen:

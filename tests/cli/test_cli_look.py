@@ -238,7 +238,7 @@ def test_a_whole_trace_can_be_saved(writer, run_cli, tmp_path):
         (
             [],
             3,
-            "no attention was recorded, only 8 other names; a model without attention, such as a recurrent one, "
+            "no attention was recorded, only 9 other names; a model without attention, such as a recurrent one, "
             "has states: states(), or --view states",
         ),
     ],

@@ -69,7 +69,10 @@ def test_config_explain_prints_type_default_and_choices(run_cli):
     )
     assert "one of wu, power" in run_cli("config", "explain", "decode.length_penalty").out
     layers = run_cli("config", "explain", "model.layers").out
-    assert "model.layers (transformer, to translate or generate or classify or forecast or label or fill): " in layers
+    assert (
+        "model.layers (transformer, to translate or generate or classify or forecast or label or fill or regress): "
+        in layers
+    )
     assert "model.layers (gpt, to translate or generate): " in layers
     section = json.loads(run_cli("config", "explain", "decode", "--json").out)
     assert {"key": "decode.beam", "default": 4}.items() <= section[0].items()
@@ -102,7 +105,7 @@ def test_the_schema_describes_every_setting(run_cli):
     found = json.loads(run_cli("config", "schema", "--task", "translate").out)
     assert found["required"] == ["data", "model"]
     kinds = [option["properties"]["kind"]["enum"][0] for option in found["properties"]["data"]["anyOf"]]
-    assert kinds == ["files", "tsv", "jsonl", "tatoeba", "phrases", "mix"]
+    assert kinds == ["files", "tsv", "jsonl", "tatoeba", "phrases", "mix", "imported"]
     assert found["properties"]["train"]["properties"]["clip_norm"] == {
         "type": "number",
         "default": 1.0,

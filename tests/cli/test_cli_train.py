@@ -125,7 +125,10 @@ def test_an_average_can_be_used_and_not_trained(trained, tiny, run_cli):
 
 
 KINDS = ", ".join(model.kind for model in get_args(get_args(ModelConfig)[0]))
-UNKNOWN = "did you mean model.layers (number of stacked layers, in the encoder and in the decoder, now 1)?"
+UNKNOWN = (
+    "did you mean model.layers (number of stacked layers, in the encoder and, without decoder_layers, in the decoder, "
+    "now 1)?"
+)
 
 
 def test_the_error_for_an_unknown_setting_says_where_it_was_given(tiny, run_cli):

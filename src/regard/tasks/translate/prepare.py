@@ -47,8 +47,7 @@ class Vocabularies:
 
     def with_tags(self, tags: SourceTags) -> Vocabularies:
         """The same with each tag as a token of the source, and of a shared vocabulary."""
-        source = tags.extend(self.source)
-        return Vocabularies(source, source if self.is_shared else self.target)
+        return Vocabularies(tags.extend(self.source), tags.extend(self.target) if self.is_shared else self.target)
 
     def save(self, folder: Path) -> None:
         """Write tokenizer.json; with two vocabularies, tokenizer.source.json and tokenizer.target.json."""

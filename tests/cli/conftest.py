@@ -1,4 +1,5 @@
 import io
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -63,8 +64,11 @@ def start():
 
     def start_process(*arguments, **options):
         command = [sys.executable, "-m", "regard", *map(str, arguments)]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "encoding": "utf-8"} | options
-        started.append(subprocess.Popen(command, env=child_environment(PYTHONUNBUFFERED="1"), **pipes))
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "encoding": "utf-8"}
+        hangup = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)}  # also if nohup started the tests
+        started.append(
+            subprocess.Popen(command, env=child_environment(PYTHONUNBUFFERED="1"), **pipes | hangup | options)
+        )
         return started[-1]
 
     yield start_process

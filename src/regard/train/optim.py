@@ -68,12 +68,17 @@ class SGD:
     """Robbins and Monro 1951"""
     momentum: float = 0.0
     """momentum: share of the last update added to the next; 0: plain SGD"""
+    weight_decay: float = 0.0
+    """L2 penalty, added to the gradient as this times the weight; biases and norms are exempt"""
 
     def __post_init__(self) -> None:
         check_share(self, "momentum")
+        if not self.weight_decay >= 0:
+            raise ConfigError(f"weight_decay = {self.weight_decay} must be at least 0")
 
     def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-        return torch.optim.SGD(groups, lr=0.0, momentum=self.momentum, fused=True)
+        decayed = [{**group, "weight_decay": self.weight_decay if group["matrices"] else 0.0} for group in groups]
+        return torch.optim.SGD(decayed, lr=0.0, momentum=self.momentum, fused=True)
 
 
 OptimizerConfig = Adam | AdamW | SGD

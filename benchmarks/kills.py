@@ -41,6 +41,7 @@ PAIRS = ["data={kind = 'phrases', count = 300}", "text.vocab_size=200", "task.bl
 LINES = ["task={kind = 'generate', window = 16, samples = 0}", "data={kind = 'text', train = 'FOLDER/book.txt'}"]
 REVIEWS = ["task.kind=classify", "data={kind = 'tsv', train = 'FOLDER/reviews.tsv'}"]
 DIGITS = ["task={kind = 'classify', augment = {shift = 2}}", "data={kind = 'digits', count = 300}"]
+CLIPS = ["data={kind = 'moving-shapes', count = 200}"]
 SERIES = ["task={kind = 'forecast', horizon = 4, window = 12}", "data={kind = 'csv', train = 'FOLDER/load.csv'}"]
 TAGS = ["task={kind = 'label', scheme = 'bio', crf = 'linear'}", "data={kind = 'conll', train = 'FOLDER/tags.conll'}"]
 CHAINS = {
@@ -80,6 +81,12 @@ CHAINS = {
         "task.kind=caption", "data={kind = 'shapes', count = 200}",
         "model={kind = 'encoder-decoder', encoder = {kind = 'cnn', channels = [4, 8], dropout = 0.2}, "
         "decoder = {kind = 'luong', layers = 1, width = 16}}",
+    ],
+    "classify clips (CNN and LSTM)": [
+        *CLIPS, "task={kind = 'classify', pool = 'last'}", "model={kind = 'cnn-lstm', width = 16}",
+    ],
+    "regress clips (CNN and LSTM)": [
+        *CLIPS, "task={kind = 'regress', pool = 'last'}", "model={kind = 'cnn-lstm', width = 16}",
     ],
     "fill bert": [
         "task={kind = 'fill', length = 20, next_sentence = true}", "text={kind = 'wordpiece', vocab_size = 120}",
@@ -147,61 +154,62 @@ def kill_while_saving(moment: int) -> None:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A forked process that prepares, or prepares and trains; `told` is read when it gets somewhere."""
+    """A forked process that prepares, or prepares and trains; it writes its progress into a pipe."""
 
     process: int
-    told: int
+    pipe: int
+    """the end of the pipe to read from"""
 
     def wait_for(self, word: bytes) -> bool:
-        """Wait until it says a word; False if it ends before."""
-        said = b""
-        while word not in said:
-            select.select([self.told], [], [])
-            part = os.read(self.told, 4096)
+        """Wait until it reports a word; False if it ends before."""
+        output = b""
+        while word not in output:
+            select.select([self.pipe], [], [])
+            part = os.read(self.pipe, 4096)
             if not part:
                 return False
-            said += part
+            output += part
         return True
 
     def finish(self, kill: bool = False) -> int:
-        """Exit status, after a kill if asked for."""
+        """Exit status, after a kill if requested."""
         if kill:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.process, signal.SIGKILL)
-        os.close(self.told)
+        os.close(self.pipe)
         return os.waitpid(self.process, 0)[1]
 
 
 def start(run: Path, settings: list[str], only_prepare: bool = False, moment: int = 0) -> Attempt:
     """Fork a process that works on the run; `moment`: it dies before that call that changes the disk."""
-    told, tell = os.pipe()
+    reader, writer = os.pipe()
     process = os.fork()
     if process:
-        os.close(tell)
-        return Attempt(process, told)
-    os.close(told)
+        os.close(writer)
+        return Attempt(process, reader)
+    os.close(reader)
     code = 1
     try:
         torch.set_num_threads(1)
         recipe = Recipe.read(None, settings)
 
-        def say(word: str) -> None:
+        def report(word: str) -> None:
             with contextlib.suppress(BrokenPipeError):
-                os.write(tell, word.encode())
+                os.write(writer, word.encode())
 
-        def report(event: Event) -> None:
-            say(type(event).__name__)
+        def report_event(event: Event) -> None:
+            report(type(event).__name__)
 
         if only_prepare:
             count = kill_before(moment or NEVER)
-            say("begun")
+            report("begun")
             Run(run).begin(recipe)
             Run(run).prepare(recipe)
-            say(f" {count()}")
+            report(f" {count()}")
         else:
             if moment:
                 kill_while_saving(moment)
-            Run(run).train(recipe, listeners=[report])
+            Run(run).train(recipe, listeners=[report_event])
         code = 0
     except Exception:
         traceback.print_exc()
@@ -252,11 +260,11 @@ def measure_preparation(run: Path, settings: list[str]) -> tuple[float, int]:
     """Seconds of an uninterrupted preparation, and how many calls change the disk."""
     attempt = start(run, settings, only_prepare=True, moment=NEVER)
     assert attempt.wait_for(b"begun")
-    started, said = time.perf_counter(), b""
-    while part := os.read(attempt.told, 4096):
-        said += part
+    started, output = time.perf_counter(), b""
+    while part := os.read(attempt.pipe, 4096):
+        output += part
     assert attempt.finish() == 0
-    return time.perf_counter() - started, int(said.split()[-1])
+    return time.perf_counter() - started, int(output.split()[-1])
 
 
 def try_chain(name: str, settings: list[str], folder: Path, kills: int) -> bool:

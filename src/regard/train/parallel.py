@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 
 from regard.errors import RankLost, Terminated
-from regard.interrupts import LAUNCHER, SignalScope
+from regard.interrupts import LAUNCHER, SignalScope, request_death_signal
 
 GRACE = 60.0
 """seconds that the other ranks get to save and exit after one has failed, or after the launcher has died"""
@@ -58,27 +58,17 @@ def follow_launcher() -> None:
     if LAUNCHER not in os.environ:
         return
     launcher, end_of_pipe = map(int, os.environ[LAUNCHER].split())
-    asked = _ask_for_death_signal(launcher)
+    requested = request_death_signal(launcher, signal.SIGTERM)
 
     def wait_for_end() -> None:
         while os.read(end_of_pipe, 1):
             pass
-        if not asked:
+        if not requested:
             os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(GRACE)
         os._exit(Terminated.exit_code)
 
     threading.Thread(target=wait_for_end, daemon=True).start()
-
-
-def _ask_for_death_signal(parent: int) -> bool:
-    """Ask the kernel (Linux) for a SIGTERM when the parent process dies; False if it is not supported."""
-    parent_death_signal = 1  # PR_SET_PDEATHSIG
-    try:
-        asked = ctypes.CDLL(None).prctl(parent_death_signal, int(signal.SIGTERM), 0, 0, 0) == 0
-    except (OSError, AttributeError, TypeError):
-        return False
-    return asked and os.getppid() == parent  # else it died before it was asked for
 
 
 def tune_malloc() -> None:

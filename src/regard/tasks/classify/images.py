@@ -20,6 +20,7 @@ from regard.data.images import ImageShape, LoadedImage, load_image
 from regard.data.movie_reviews import LabeledExample
 from regard.data.scaling import SCALE_FILE, StandardScaler
 from regard.errors import DataError, InputError, LineError
+from regard.interrupts import exit_with_parent
 from regard.progress import Progress
 from regard.sequence import Clips, Images
 from regard.spaces import Pixels
@@ -64,7 +65,9 @@ def read_images(references: Sequence[str], shape: ImageShape) -> Iterator[Loaded
     """Images in order, read in worker processes if they are many."""
     files = ImageFiles(references, shape)
     workers = 0 if len(references) <= FEW else min(4, os.cpu_count() or 1)
-    for chunk in DataLoader(files, READ_TOGETHER, collate_fn=list, num_workers=workers):
+    for chunk in DataLoader(
+        files, READ_TOGETHER, collate_fn=list, num_workers=workers, worker_init_fn=exit_with_parent
+    ):
         yield from chunk
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -27,12 +28,17 @@ from regard.train.optim import SGD
 from regard.train.schedule import Constant
 from regard.train.trainer import train
 from regard.train.weights import load_weights
-from zoo import READERS, C, V, reader, single_row, text
+from zoo import READERS, READING, C, V, reader, single_row, text
 
 close = {"atol": 1e-5, "rtol": 1e-5}
 FIRST = ("lstm last", "convolution max", "transformer first", "mlp mean", "gru-deep each")
-EVERY = [name if name in FIRST else pytest.param(name, marks=pytest.mark.slow) for name in READERS]
-"""all of them; the fast suite takes the first of each family for the long tests"""
+POOL_OF = dict(zip(READING, cycle(("last", "max", "mean", "first"))))
+EVERY = [
+    name if name in FIRST else pytest.param(name, marks=pytest.mark.slow)
+    for name in READERS
+    if name in FIRST or name.split()[1] in ("each", "vectors", POOL_OF[name.split()[0]])
+]
+"""for tests that train: every encoder as tagger and with one pool (pools have no weights); a few in the fast suite"""
 
 
 @pytest.fixture(params=READERS)

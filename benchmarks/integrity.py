@@ -94,7 +94,7 @@ TASKS: dict[str, tuple[tuple[str, ...], str]] = {
         "shapes#test/3",
     ),
     "regress": (
-        ("task.kind=regress", "task.pool=last", "data={{kind = 'moving-shapes', count = 60}}", "train.batch_tokens=8",
+        ("task.kind=regress", "task.pool=last", "data={{kind = 'moving-shapes', count = 80}}", "train.batch_tokens=8",
          "model={{kind = 'cnn-lstm', channels = [4, 8], width = 8}}"),
         "clips#test/7",
     ),

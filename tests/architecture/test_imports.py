@@ -117,6 +117,7 @@ BESIDE = {
     "look": {"train"},
     "model_card": {"run"},
     "models": {"cost", "decode"},
+    "line": {"lessons"},
     "demo": {"cli"},
     "studio": {"cli"},
     "cli": {"__main__"},

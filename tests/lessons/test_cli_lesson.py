@@ -90,7 +90,7 @@ def test_a_model_of_another_kind_or_a_missing_word_is_refused(run_cli, runs):
     code, _, err = run_cli("transformer", f"model={runs['rnnsearch']}")
     assert code == 3
     assert err.endswith("is a model of the kind rnnsearch; this lesson needs a transformer\n")
-    code, _, err = run_cli("it", f"model={runs['pronoun']}", "word=he")
+    code, _, err = run_cli("pronoun", f"model={runs['pronoun']}", "word=he")
     assert (code, err) == (2, 'error: word: expected a word of both sentences, and "he" is not in first\n')
 
 
@@ -165,7 +165,7 @@ def test_a_run_without_attention_is_refused_with_what_the_lesson_needs(run_cli, 
     (["gpt", "W1=[[1,0,0,0]]", "W2=[[1],[1],[1],[1]]"], "W1: expected 16 rows, four times the width, got 1"),
     (["transformer", "sentence=", "model=none"], "sentence: expected some words, got none"),
     (["beam-search", "model=none"], "none is not a run: there is no such directory"),
-    (["it", "layer=0"], "layer: expected numbers from 1 to 64, got 0"),
+    (["pronoun", "layer=0"], "layer: expected numbers from 1 to 64, got 0"),
     (["evolution-of-attention", "--models", "none", "none"], "none is not a run: there is no such directory"),
 ])  # fmt: skip
 def test_invalid_arguments_are_refused_in_one_line(arguments, message, run_cli):

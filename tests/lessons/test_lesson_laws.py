@@ -1,11 +1,13 @@
 """Properties of every lesson: inputs can be changed, results follow, JSON holds it, it fits any terminal."""
 
 import json
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
 from regard.lessons import LESSONS, lesson_plan
+from regard.lessons.engine.exercises import format_solution, grade
 from regard.lessons.engine.terminal import lesson_text
 
 EDITS = {
@@ -165,12 +167,64 @@ EDITS = {
         "wide": 7,
     },
     "transformer": {"sentence": "elle mange une pomme", "limit": 3, "shown": 2},
-    "it": {
+    "it": {"noun": "bus", "place": "bridge", "first": "slow", "second": "dark", "layers": 1, "seed": 3},
+    "pronoun": {
         "first": "the cow does not cross the bridge because it is too slow",
         "second": "the cow does not cross the bridge because it is too dark",
         "word": "the",
         "layer": 1,
     },
+    "batch-vectors": {"sentences": ["uno", "dos tres", "a b", "Que sera, sera"], "width": 2, "seed": 5},
+    "recurrence": {
+        "X": [[1, 0], [1, 1], [0, 0]],
+        "U": [[1, 0], [0, 1]],
+        "V": [[0, 1], [1, 0]],
+        "b": [0, 1],
+    },
+    "linear-bptt": {
+        "x": [[1, 1], [0, 1], [1, 0], [2, 1]],
+        "y": [[0], [0], [2], [0]],
+        "Whx": [[1, 0], [0, 1]],
+        "Whh": [[1.5, 0], [0.5, 1]],
+        "Wqh": [[0, 2]],
+    },
+    "encoder-decoder-code": {"sentence": "Donde hay humo, hay fuego", "max_length": 2},
+    "word-by-word": {"sentence": "No soy estudiante", "other": "Soy orador"},
+    "limits-of-rnns": {"length": 7, "layers": 3, "n": 4, "weight": 0.5},
+    "limits-of-convolution": {"words": 6, "layers": 1, "kernel": 5, "distance": 7, "seed": 3},
+    "soft-lookup": {
+        "K": [[0, 1], [1, 0], [1, 1], [0, 0]],
+        "V": [[1], [2], [3], [5]],
+        "q": [1, 1],
+        "sharpness": 1,
+    },
+    "add-and-norm": {
+        "X": [[4, 3, 2, 1], [0, 0, 1, 0]],
+        "W": [[1, 0, 0, 0]] * 4,
+        "gain": [2, 1, 1, 1],
+        "shift": [0, 1, 0, 0],
+        "layers": 3,
+    },
+    "feed-forward": {
+        "X": [[0, 1, 1], [1, 1, 0]],
+        "W1": [[1, 1, 0]] * 6,
+        "b1": [1, 0, 0, 0, 0, 0],
+        "W2": [[1, 0, 0, 0, 0, 1]] * 3,
+        "b2": [1, 2, 3],
+        "d": 64,
+        "d_ff": 100,
+    },
+    "output-layer": {
+        "x": [0, 1, 0],
+        "W": [[1, 0, 0], [0, 1, 0]] * 3,
+        "vocabulary": ["am", "a", "i", "thanks", "student", "<eos>"],
+        "target": "i",
+        "temperature": 0.5,
+        "d": 64,
+        "words": 100,
+    },
+    "stack": {"sentence": "je suis étudiant", "layers": 1, "norm": "pre", "seed": 2},
+    "translation-scores": {"direction": "en-fr", "against": "ConvS2S", "petaflops": 2.0},
     "training": {
         "vocabulary": ["am", "a", "i", "thanks", "student", "<eos>"],
         "source": "merci",
@@ -354,6 +408,26 @@ def test_every_step_has_a_title_operands_and_results(name, compute_lesson):
     for step in compute_lesson(name).steps:
         assert step.title and step.results
         assert step.operands, step.title
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_every_lesson_has_terms_papers_a_figure_and_two_exercises_that_are_graded(name, compute_lesson):
+    plan, lesson = lesson_plan(name), compute_lesson(name)
+    assert plan.reading.terms and plan.reading.papers and plan.figure.edges
+    assert set(plan.figure.nodes) & set(lesson.values)
+    assert len(plan.exercises) >= 2
+    for exercise in plan.exercises:
+        solution = exercise.solution(compute_lesson(name, **exercise.changes))
+        assert grade(format_solution(solution), solution, exercise.tolerance).right
+        assert not grade("", solution, exercise.tolerance).right
+        assert not grade("12345.678", solution, exercise.tolerance).right
+        assert exercise.hint and exercise.prompt.endswith((".", "?"))
+
+
+def test_the_source_of_a_lesson_is_an_item_of_the_concordance_that_names_it():
+    rows = (Path(__file__).parents[2] / "docs" / "concordance.md").read_text(encoding="utf-8").splitlines()
+    named = {(row.split("|")[1].strip(), name) for row in rows for name in LESSONS if f"`regard lesson {name}`" in row}
+    assert {(lesson_plan(name).reading.source, name) for name in LESSONS} <= named
 
 
 def test_layout_of_a_step(compute_lesson):

@@ -315,7 +315,7 @@ def test_a_beam_of_one_is_greedy_and_a_wider_one_is_never_less_likely(compute_le
 
 
 def test_the_row_of_the_word_is_shown_and_isolating_it_changes_the_log_probability(compute_lesson):
-    lesson = compute_lesson("it")
+    lesson = compute_lesson("pronoun")
     assert (
         lesson.value("row_first").data
         == lesson.value("A_first").data[lesson.value("A_first").labels["query"].index("it")]
@@ -351,7 +351,7 @@ def test_lessons_give_the_translations_of_the_model(train_cached):
 @pytest.mark.slow
 def test_one_word_decides_between_il_and_elle_on_held_out_sentences(train_cached):
     train_cached("pronoun")
-    lesson = teach("it")
+    lesson = teach("pronoun")
     assert " il est trop fatigué" in lesson.value("output_first").data
     assert " elle est trop large" in lesson.value("output_second").data
     assert lesson.value("right").data > 0.9

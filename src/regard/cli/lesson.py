@@ -21,10 +21,16 @@ TWO_MODELS = "evolution-of-attention"
 @click.argument("name", required=False)
 @click.argument("inputs", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option("--step", type=int, help="Only this step, from 1.")
+@click.option("--exercises", is_flag=True, help="Two questions; answers are read from stdin and checked.")
 @click.option("--models", nargs=2, metavar="RUN RUN", help="Two runs, for evolution-of-attention.")
 @json_option
 def lesson(
-    name: str | None, inputs: tuple[str, ...], step: int | None, models: tuple[str, str] | None, as_json: bool
+    name: str | None,
+    inputs: tuple[str, ...],
+    step: int | None,
+    exercises: bool,
+    models: tuple[str, str] | None,
+    as_json: bool,
 ) -> None:
     """Show a worked example with every intermediate number; without a name, list the lessons.
 
@@ -35,21 +41,24 @@ def lesson(
     Examples:
       regard lesson rnn
       regard lesson attention "y=[1,0,0]" --step 7
+      regard lesson rnn --exercises
     """
     from regard.lessons.catalogue import LESSONS, find_lesson, lesson_plan, teach
-    from regard.lessons.engine.inputs import parse_inputs
 
     if name is None:
         print_json([{"name": key, **vars(entry)} for key, entry in LESSONS.items()]) if as_json else _list()
         return
-    changes: dict[str, Any] = dict(parse_inputs(inputs))
-    if models is not None:
-        if name != TWO_MODELS:
-            raise ConfigError(f'--models is for the lesson "{TWO_MODELS}", not for "{name}"')
-        changes["models"] = list(models)
+    changes = _changes(name, inputs, models)
     if find_lesson(name).needs and not {"model", "models"} & set(changes):
         lesson_plan(name).resolve(changes)  # raises for bad inputs before anything is trained
         _train(find_lesson(name).needs)
+    if exercises:
+        from regard.cli.lesson_exercises import ask
+
+        if step is not None:
+            raise ConfigError("--step and --exercises exclude each other; leave one of them out")
+        ask(name, changes, as_json)
+        return
     taught = teach(name, changes)
     if step is not None and not 1 <= step <= len(taught.steps):
         raise ConfigError(f'--step: the lesson "{name}" has the steps 1 to {len(taught.steps)}, got {step}')
@@ -64,6 +73,18 @@ def lesson(
     usual = teach(name) if taught.changed_inputs and not {"model", "models"} & set(taught.changed_inputs) else None
     color = color_depth(os.environ, sys.stdout.isatty())
     click.echo(lesson_text(taught, shutil.get_terminal_size().columns, color, usual, step), nl=False, color=True)
+
+
+def _changes(name: str, inputs: tuple[str, ...], models: tuple[str, str] | None) -> dict[str, Any]:
+    """Changed inputs of the command line."""
+    from regard.lessons.engine.inputs import parse_inputs
+
+    changes: dict[str, Any] = dict(parse_inputs(inputs))
+    if models is not None:
+        if name != TWO_MODELS:
+            raise ConfigError(f'--models is for the lesson "{TWO_MODELS}", not for "{name}"')
+        changes["models"] = list(models)
+    return changes
 
 
 def _list() -> None:

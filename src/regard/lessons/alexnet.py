@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
+from regard.lessons.engine.reading import Reading
 from regard.models.alexnet import SMALLEST, AlexNetConfig
 from regard.models.base import Classifier, parameters
 from regard.models.pooling import make_pooling
@@ -90,3 +92,26 @@ def _dense_layers(page: LessonBuilder) -> None:
         encoder = AlexNetConfig().build_encoder(Pixels(3, page.data("size"), page.data("size")))
         built = Classifier(encoder, make_pooling("first", encoder), Classes(classes), encoder.width)
     page.compare("the sum, and an AlexNet built by the package: parameters", parameters(built), total, 0)
+
+
+FIGURE = "size > maps > convolutions > total; classes > dense > total"
+EXERCISES = (
+    Exercise(
+        "With 10 classes instead of 1,000, how many parameters does AlexNet have?",
+        "total",
+        {"classes": 10},
+        hint="the last layer has 4,096 weights and a bias per class",
+        tolerance=0.5,
+    ),
+    Exercise(
+        "How many parameters do the five convolutions have together?",
+        "convolutions",
+        hint="kernel height x width x channels in x channels out, plus a bias per channel",
+        tolerance=0.5,
+    ),
+)
+READING = Reading(
+    "AlexNet, ResNet-18/34/50 and ResNet-20: parameters and outputs as in torchvision's layout and Hugging Face",
+    ("convolutional layer", "max pooling", "fully connected layer", "top-5 error"),
+    ("Krizhevsky, Sutskever and Hinton 2012, ImageNet classification with deep convolutional neural networks",),
+)

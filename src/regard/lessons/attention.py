@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
 from regard.lessons.engine.layers import trace_attention
+from regard.lessons.engine.reading import Reading
 
 INPUTS = (
     Input("X", [[1.0, 0, 0, 0], [0, 1.0, 0, 0], [1.0, 0, 0, 0]], "three items to attend to", ("key", "in")),
@@ -120,3 +122,25 @@ def _scaling(page: LessonBuilder, products: Tensor, width: int) -> None:
         value("shares", scaled.softmax(0), "word", r"\text{divided}"),
         value("winner", products.softmax(0), "word", r"\text{undivided}"),
     )
+
+
+FIGURE = "y > q > qk > scores > weights > z; X > K > qk; X > V > z"
+EXERCISES = (
+    Exercise(
+        "With y = [1, 0, 0], what are the three products of the query with the keys? Three numbers.",
+        "qk",
+        {"y": [1, 0, 0]},
+        hint="the query is the first column of W_Q; the keys are unit vectors",
+    ),
+    Exercise(
+        "With y = [0, 0, 1], what are the weights? Three numbers.",
+        "weights",
+        {"y": [0, 0, 1]},
+        hint="all products are equal",
+    ),
+)
+READING = Reading(
+    "Scaled dot-product attention, worked numbers; 112 and 96",
+    ("query, key, value", "scaled dot-product attention", "softmax", "attention weights"),
+    ("Vaswani et al. 2017, Attention is all you need, section 3.2.1",),
+)

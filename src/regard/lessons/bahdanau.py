@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise, item
+from regard.lessons.engine.reading import Reading
 from regard.nn.alignment import Additive, Alignment
 from regard.sequence import Padded
 from regard.trace import record
@@ -103,3 +105,28 @@ def additive_attention(H: Tensor, s: Tensor, W1: Tensor, W2: Tensor, v: Tensor) 
     with record(alignment) as trace, torch.no_grad():
         alignment(s.double()[None, None], alignment.annotate(states))
     return {seen.name: seen.data[0, 0, 0] for seen in trace.records}
+
+
+FIGURE = "s > query > scores; H > keys > scores; v > scores > weights > context; H > context"
+EXERCISES = (
+    Exercise(
+        "If v = [0, 0, 0], what is the weight of each of the four encoder states?",
+        item("weights", 0),
+        {"v": [0, 0, 0]},
+        hint="all scores are equal",
+    ),
+    Exercise(
+        "With v = 0, what is the context? Two numbers.",
+        "context",
+        {"v": [0, 0, 0]},
+        hint="the mean of the encoder states",
+    ),
+)
+READING = Reading(
+    "RNNsearch as in the paper's appendix",
+    ("additive attention (concat attention)", "alignment model", "context vector", "annotation"),
+    (
+        "Bahdanau, Cho and Bengio 2015, Neural machine translation by jointly learning to align and "
+        "translate, section 3.1 and appendix A",
+    ),
+)

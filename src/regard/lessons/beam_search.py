@@ -10,6 +10,8 @@ import torch
 
 from regard.decode import Beam, Choice, collect, score, wu_penalty
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
+from regard.lessons.engine.reading import Reading
 from regard.lessons.engine.translator import LessonTranslator
 from regard.sequence import Tokens
 
@@ -166,3 +168,27 @@ def _ranking(
     )  # fmt: skip
     formula = [row[0] / ((5 + row[1]) / 6) ** alpha for row in rows]
     page.compare("the formula and the search's ranking", formula, [row[3] for row in rows], 1e-9)
+
+
+FIGURE = "sentence > greedy; sentence > beam_tree > ranked > answer; alpha > penalty > ranked"
+EXERCISES = (
+    Exercise(
+        "The length penalty ((5 + L) / 6)^alpha: what is it for L = 7 and alpha = 0.6? Two decimals.",
+        "seven",
+        hint="2 to the power of 0.6",
+    ),
+    Exercise(
+        "With alpha = 0, what is the length penalty of any hypothesis?",
+        "seven",
+        {"alpha": 0.0},
+        hint="a power of 0",
+    ),
+)
+READING = Reading(
+    "Beam search, both length penalties, coverage, constraints; as a tree",
+    ("beam search", "hypothesis", "length penalty", "pruning", "greedy search"),
+    (
+        "Wu et al. 2016, Google's neural machine translation system, section 7",
+        "Vaswani et al. 2017, Attention is all you need, section 6.1",
+    ),
+)

@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
 from regard.lessons.engine.layers import max_difference, trace_attention
+from regard.lessons.engine.reading import Reading
 from regard.lessons.engine.small_bert import (
     NAMES,
     SHARES,
@@ -301,3 +303,27 @@ def _largest_gradient(gradient: Tensor, masks: list[int]) -> float:
 def _tidy(x: Tensor) -> Tensor:
     """Rounding errors around 0 are shown as 0."""
     return x.round(decimals=12) + 0.0
+
+
+FIGURE = "x > Q > A; x > K > A; x > V > x_mid; A > x_mid > x_out > p > best; best > loss"
+EXERCISES = (
+    Exercise(
+        "Of the ten tokens of the text, how many are predicted with a share of 0.5?",
+        "count",
+        {"share": 0.5},
+        hint="half of ten",
+    ),
+    Exercise(
+        "Which two words fill the masks of the lesson's text? Two words.",
+        "best",
+        hint="what sauce, and what does it do?",
+    ),
+)
+READING = Reading(
+    "Attention to both sides against the causal mask",
+    ("masked language model", "bidirectional attention", "segment embedding", "pre-training and fine-tuning"),
+    (
+        "Devlin et al. 2019, BERT: pre-training of deep bidirectional transformers for language "
+        "understanding, section 3.1",
+    ),
+)

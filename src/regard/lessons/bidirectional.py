@@ -10,7 +10,9 @@ from torch import Tensor
 
 from regard.errors import ConfigError
 from regard.lessons.engine.builder import MAX_NUMBER, Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
 from regard.lessons.engine.layers import max_difference
+from regard.lessons.engine.reading import Reading
 from regard.nn.recurrent import Bidirectional
 from regard.sequence import Padded
 
@@ -94,3 +96,27 @@ def _random_layer(words: list[str], seed: int) -> tuple[Bidirectional, dict[str,
 
 def _pad_words(vectors: Mapping[str, Tensor], words: list[str]) -> Padded:
     return Padded(torch.stack([vectors[word] for word in words])[None], torch.tensor([len(words)]), ragged=False)
+
+
+FIGURE = (
+    "first > onward_first > from_left; second > onward_second > from_left; first > back_first > "
+    "from_right; second > back_second > from_right"
+)
+EXERCISES = (
+    Exercise(
+        "How far apart are the left-to-right states of bank in the lesson's two sentences?",
+        "from_left",
+        hint="the words before it are the same",
+    ),
+    Exercise(
+        "If both sentences are the first one, how far apart are the right-to-left states?",
+        "from_right",
+        {"second": "the bank of the river"},
+        hint="the same words on both sides",
+    ),
+)
+READING = Reading(
+    "Bidirectional RNN: the same word in another context",
+    ("bidirectional RNN", "forward and backward states", "contextual representation"),
+    ("Schuster and Paliwal 1997, Bidirectional recurrent neural networks",),
+)

@@ -14,7 +14,9 @@ from torch import Tensor
 
 from regard.errors import ConfigError
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise, item
 from regard.lessons.engine.layers import linear, max_difference, recurrent_layer
+from regard.lessons.engine.reading import Reading
 from regard.sequence import Padded
 from regard.spaces import Classes
 
@@ -278,3 +280,29 @@ def _terms(page: LessonBuilder, net: Network, seen: ForwardPass, weight: list[in
         "grad_o V h_all h W weight",
         value("dL_dw", recursion_gradient(net, seen, "W")[row, column], "", r"\frac{\partial L}{\partial w}"),
     )
+
+
+FIGURE = "x > h_all > p > L > grad_o > grad_h > grad_W; y > L; h_all > grad_W; W > grad_h"
+EXERCISES = (
+    Exercise(
+        "With the window of 4 steps, how much of the gradient of W is lost at most?",
+        "lost",
+        {"window": 4},
+        hint="the sequence has 4 steps",
+    ),
+    Exercise(
+        "What is the gradient of the loss with respect to the first output of step 1 if the target is class 2?",
+        item("grad_o", 0, 0),
+        {"y": [2, 2, 1, 2]},
+        hint="probability minus one-hot target: the target is another class, so nothing is subtracted",
+    ),
+)
+READING = Reading(
+    "Backpropagation through time by formula and by recursion, full and truncated",
+    ("backpropagation through time (BPTT)", "truncated BPTT", "Jacobian", "unrolling"),
+    (
+        "Werbos 1990, Backpropagation through time: what it does and how to do it",
+        "Williams and Peng 1990, An efficient gradient-based algorithm for on-line training of recurrent "
+        "network trajectories",
+    ),
+)

@@ -10,7 +10,9 @@ from torch import Tensor
 
 from regard.errors import ConfigError
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise, item
 from regard.lessons.engine.layers import linear, trace_attention
+from regard.lessons.engine.reading import Reading
 from regard.nn.attention import split
 
 WORDS = ["Thinking", "Machines"]
@@ -141,3 +143,25 @@ def _project(page: LessonBuilder, words: list[str], context: Tensor, WO: Tensor)
         value("Z", result, "word out", labels={"word": words}),
         value("size", list(result.shape), "side", r"\text{size of Z}"),
     )
+
+
+FIGURE = "X > Q1 > A1; X > K1 > A1; X > V1 > Z1; A1 > Z1 > joined > Z; WO > Z"
+EXERCISES = (
+    Exercise(
+        "With 4 heads instead of 8, how wide is each head, if all heads together have 16 numbers?",
+        lambda lesson: len(lesson.value("Q1").data[0]),
+        {"heads": 4},
+        hint="16 divided by the heads",
+    ),
+    Exercise(
+        "The products 100 and 100, divided by 8: which weight has each?",
+        item("shares", 0),
+        {"products": [100, 100]},
+        hint="equal scores",
+    ),
+)
+READING = Reading(
+    "Thinking Machines through eight heads and W^O",
+    ("multi-head attention", "head", "output projection"),
+    ("Vaswani et al. 2017, Attention is all you need, section 3.2.2",),
+)

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
 from regard.lessons.engine.layers import max_difference
+from regard.lessons.engine.reading import Reading
 from regard.lessons.engine.small_elmo import STACKS, direction_states, package_encoder, package_layers
 
 WEIGHTS = ("E", "F1", "F2", "B1", "B2", "w", "gamma")
@@ -248,3 +250,27 @@ def _predictions(page: LessonBuilder, states: Sequence[dict[str, Tensor]], at: S
         "O vocabulary word first second f2_first f2_second b2_first b2_second",
         *results,
     )
+
+
+FIGURE = (
+    "first > x_first > f1_first > f2_first > h_first > first_mix; x_first > b1_first > b2_first > "
+    "h_first; w > s > first_mix"
+)
+EXERCISES = (
+    Exercise(
+        "What is the cosine of the two vectors of bank before any layer has read its context?",
+        "cosine_word",
+        hint="the same row of the same table",
+    ),
+    Exercise(
+        "With w = [0, 0, 0], what is the weight of each layer in the mix? Three numbers.",
+        "s",
+        {"w": [0, 0, 0]},
+        hint="a softmax of equal numbers",
+    ),
+)
+READING = Reading(
+    'ELMo: two LSTM language models over character CNNs; "bank" twice, layer by layer',
+    ("contextual word representation", "bidirectional language model", "scalar mix of layers"),
+    ("Peters et al. 2018, Deep contextualized word representations, section 3",),
+)

@@ -10,6 +10,8 @@ from torch import nn
 
 from regard.errors import ConfigError
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise, item
+from regard.lessons.engine.reading import Reading
 from regard.spaces import Classes
 
 QUEEN = [1.298, 1.422, -1.122, 0.244]
@@ -122,3 +124,27 @@ def _analogy(page: LessonBuilder) -> None:
         value("cosines", cosines, "word", r"\cos", {"word": list(PEOPLE)}),
         value("nearest", PEOPLE[int(cosines.argmax())], "", r"\text{nearest}"),
     )
+
+
+FIGURE = "word > number > onehot > row; E > row; king > sum; man > sum; woman > sum > cosines > nearest"
+EXERCISES = (
+    Exercise(
+        "Write the one-hot vector of thanks in the lesson's vocabulary. Six numbers.",
+        "onehot",
+        {"word": "thanks"},
+        hint="its index, counted from 0, is 3",
+    ),
+    Exercise(
+        "Which is the first component of king - man + woman?",
+        item("sum", 0),
+        hint="0.603 - 0.252 + 0.947",
+    ),
+)
+READING = Reading(
+    "Text as bytes; king - man + woman with the lecture's numbers; one-hot words",
+    ("one-hot vector", "embedding table (lookup table)", "word analogy", "cosine similarity"),
+    (
+        "Mikolov et al. 2013, Distributed representations of words and phrases and their compositionality",
+        "Pennington, Socher and Manning 2014, GloVe",
+    ),
+)

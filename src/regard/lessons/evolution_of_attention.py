@@ -16,7 +16,9 @@ from regard.lessons.attention import single_query_attention
 from regard.lessons.bahdanau import SOURCE, additive_attention
 from regard.lessons.engine.builder import Input, LessonBuilder, value
 from regard.lessons.engine.cached_models import train_missing
+from regard.lessons.engine.exercises import Exercise, item
 from regard.lessons.engine.layers import max_difference
+from regard.lessons.engine.reading import Reading
 from regard.lessons.engine.translator import load_translator
 from regard.look.attention import AttentionView
 from regard.look.decoding_path import is_cross_attention
@@ -146,3 +148,28 @@ def trace_translation(path: Path | str, sentence: str) -> TracedTranslation:
         first = values[0].data if values[0].data.ndim == 4 else values[0].data[:, None]
         difference = max(max_difference(w.data @ first, c.data) for w, c in zip(weights, contexts))
     return TracedTranslation(model.recipe.model.kind, output, view, difference)
+
+
+FIGURE = "H > alpha > c; s > alpha; s > q > a; H > K > a; H > V > z; a > z"
+EXERCISES = (
+    Exercise(
+        "With v = [0, 0, 0], what is the weight of each of the four states by the small network?",
+        item("alpha", 0),
+        {"v": [0, 0, 0]},
+        hint="equal scores",
+    ),
+    Exercise(
+        "With W_Q = 0, what is the weight of each state by the matrix product?",
+        item("a", 0),
+        {"WQ": [[0, 0], [0, 0]]},
+        hint="all products are 0",
+    ),
+)
+READING = Reading(
+    "The evolution of attention",
+    ("alignment network", "query, key, value", "cross-attention"),
+    (
+        "Bahdanau, Cho and Bengio 2015, section 3.1",
+        "Vaswani et al. 2017, Attention is all you need, section 3.2",
+    ),
+)

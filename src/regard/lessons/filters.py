@@ -6,6 +6,8 @@ import numpy as np
 import torch
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise, item
+from regard.lessons.engine.reading import Reading
 from regard.origins.filters import FILTERS, draw_disk, filter_color, filter_image, gradient_magnitude, window_products
 
 INPUTS = (
@@ -93,3 +95,28 @@ def convolve(image: np.ndarray, kernel: np.ndarray) -> list[list[float]]:
 def inner(output: np.ndarray) -> list[list[float]]:
     """A map without its border."""
     return np.asarray(output[1:-1, 1:-1], dtype=np.float64).tolist()
+
+
+FIGURE = "image > window > products > sum > map; kernel > products"
+EXERCISES = (
+    Exercise(
+        "With filter = sobel-x at row 2 and column 1 of the lesson's image, what is the sum of the nine products?",
+        "sum",
+        {"filter": "sobel-x"},
+        hint="multiply the window by G_x number by number",
+    ),
+    Exercise(
+        "What is the byte of the letter t, as a decimal number?",
+        item("bytes", 0),
+        {"word": "t"},
+        hint="its hexadecimal number is 74",
+    ),
+)
+READING = Reading(
+    "Sobel and diagonal filters, and filters over three color channels",
+    ("convolution (cross-correlation)", "kernel", "feature map", "edge detection"),
+    (
+        "Sobel and Feldman 1968, A 3 x 3 isotropic gradient operator",
+        "LeCun et al. 1989, Backpropagation applied to handwritten zip code recognition",
+    ),
+)

@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
 from regard.lessons.engine.layers import max_difference
+from regard.lessons.engine.reading import Reading
 from regard.lessons.engine.small_gpt import Pass, multiplications, package_model, read_tokens, recompute
 from regard.models.base import EncoderDecoder
 
@@ -247,3 +249,31 @@ def _count(page: LessonBuilder, E: Tensor) -> None:
         value("gpt2_held", held, "", r"\text{numbers in the cache per token}"),
         value("gpt2_bytes", 4 * held * n, "", r"\text{bytes after n tokens}"),
     )
+
+
+FIGURE = (
+    "x > normed > Q > A; normed > K > A; normed > V > x_mid; A > x_mid; x > x_mid > inner > x_out > "
+    "logits > p > next; x_mid > x_out"
+)
+EXERCISES = (
+    Exercise(
+        'After "the dog sat on the", which word is next?',
+        "next",
+        {"text": "the dog sat on the"},
+        hint="not mat",
+    ),
+    Exercise(
+        "With n = 2 generated words, how many times fewer products does the cache need? Two decimals.",
+        "factor",
+        {"n": 2},
+        hint="the products of all steps without the cache, divided by those with it",
+    ),
+)
+READING = Reading(
+    "One GPT block by hand: causal mask, logits, and the KV cache",
+    ("decoder-only Transformer", "causal mask", "KV cache", "pre-norm", "language model"),
+    (
+        "Radford et al. 2018, Improving language understanding by generative pre-training",
+        "Radford et al. 2019, Language models are unsupervised multitask learners",
+    ),
+)

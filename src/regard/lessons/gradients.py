@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from regard.lessons.engine.builder import Input, LessonBuilder, Value, value
+from regard.lessons.engine.exercises import Exercise, item
 from regard.lessons.engine.layers import max_difference, recurrent_layer
+from regard.lessons.engine.reading import Reading
 from regard.look.decay import GradientDecay
 from regard.look.gradients import gradients_through_time
 from regard.look.sweeps import forget_sweep, spectral_sweep
@@ -159,3 +161,27 @@ def _decay(name: str, config: ModelConfig, length: int) -> GradientDecay:
         model = config.build(words, words).double().eval()
         target = Tokens.full(torch.randint(4, VOCABULARY, (4, length + 1)))
     return gradients_through_time(model, Tokens.pad([[]] * 4), target, words).decay(name)
+
+
+FIGURE = "radius > W > fading; length > fading; radii > by_radius > fates; biases > by_bias"
+EXERCISES = (
+    Exercise(
+        "With the radius of 0.9, what is the norm of the gradient after 10 steps? Two decimals.",
+        item("fading", 10),
+        hint="0.9 to the power of 10",
+    ),
+    Exercise(
+        "What becomes of the gradient of the network with spectral radius 1.5: fades, stays or grows?",
+        item("fates", 3),
+        hint="a number above 1, multiplied many times",
+    ),
+)
+READING = Reading(
+    "Vanishing and exploding gradients: spectral radius, forget bias",
+    ("vanishing gradient", "exploding gradient", "spectral radius", "forget gate bias", "gradient clipping"),
+    (
+        "Hochreiter 1991, Untersuchungen zu dynamischen neuronalen Netzen",
+        "Bengio, Simard and Frasconi 1994, Learning long-term dependencies with gradient descent is difficult",
+        "Pascanu, Mikolov and Bengio 2013, On the difficulty of training recurrent neural networks",
+    ),
+)

@@ -7,7 +7,9 @@ from torch import Tensor
 
 from regard.errors import ConfigError
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
 from regard.lessons.engine.layers import max_difference, recurrent_layer, torch_output
+from regard.lessons.engine.reading import Reading
 from regard.models.rnnsearch import GatedUnit
 from regard.trace import record
 
@@ -105,3 +107,28 @@ def _by_formula(u: Tensor, state_weight: Tensor, h: Tensor) -> tuple[Tensor, Ten
     candidates = torch.tanh(x_n + r * h_n), torch.tanh(x_n + state_weight.chunk(3)[2] @ (r * h))
     after, before = ((1 - z) * n + z * h for n in candidates)
     return after, before
+
+
+FIGURE = "x > u > r; h > v > r; u > z; v > z; r > n; u > n; n > h_new; z > h_new; h > h_new"
+EXERCISES = (
+    Exercise(
+        "With all weights and biases at 0 and h = [1, 0], what is the new hidden state? Two numbers.",
+        "h_new",
+        {"U": [[0, 0]] * 6, "V": [[0, 0]] * 6, "b": [0] * 6, "h": [1, 0]},
+        hint="the update gate is one half, the candidate 0",
+    ),
+    Exercise(
+        "With h = [0, 0], what is the difference between the candidate of the libraries and of the paper, first unit?",
+        lambda lesson: lesson.value("n").data[0] - lesson.value("n_paper").data[0],
+        {"h": [0, 0]},
+        hint="the reset gate multiplies a state of zeros, or its product with V",
+    ),
+)
+READING = Reading(
+    "RNN, LSTM, GRU: gates, cell and hidden states; stacked; equal to torch.nn",
+    ("gated recurrent unit", "reset gate", "update gate"),
+    (
+        "Cho et al. 2014, Learning phrase representations using RNN encoder-decoder for statistical "
+        "machine translation, section 2.3",
+    ),
+)

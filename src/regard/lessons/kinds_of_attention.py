@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from regard.lessons.engine.builder import Input, LessonBuilder, Value, value
+from regard.lessons.engine.exercises import Exercise, item
 from regard.lessons.engine.layers import max_difference, trace_attention
+from regard.lessons.engine.reading import Reading
 
 SOURCE, TARGET = ["je", "suis", "étudiant"], ["<SOS>", "I", "am", "a"]
 
@@ -144,3 +146,24 @@ def _change_last(page: LessonBuilder, Y: Tensor, later: Tensor, weights: Weights
         value("moved_self", moved[0], "target", r"\text{unmasked}", {"target": words}),
         value("moved_masked", moved[1], "target", r"\text{masked}", {"target": words}),
     )
+
+
+FIGURE = "X > A_self > Z_self; Y > A_masked > Z_masked; mask > A_masked; Y > A_cross; X > A_cross > Z_cross"
+EXERCISES = (
+    Exercise(
+        "In masked self-attention, what are the weights of the first target word? Four numbers.",
+        item("A_masked", 0),
+        hint="it may only attend to itself",
+    ),
+    Exercise(
+        "With later = [0, 0, 0] as the last word, by how much does the masked result of the first word change?",
+        item("moved_masked", 0),
+        {"later": [0, 0, 0]},
+        hint="no query sees a later key",
+    ),
+)
+READING = Reading(
+    "Self, masked and cross attention",
+    ("self-attention", "causal mask", "cross-attention (encoder-decoder attention)"),
+    ("Vaswani et al. 2017, Attention is all you need, section 3.2.3",),
+)

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from regard.errors import ConfigError
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
+from regard.lessons.engine.reading import Reading
 from regard.sequence import PAD
 from regard.spaces import Words
 
@@ -141,3 +143,29 @@ def _minimum(page: LessonBuilder, size: int, number: int, soft: Tensor, share: f
     at[0, PAD], at[0, number] = -1e3, gap  # <PAD> has no target probability, so its score may be arbitrarily low
     found = float(Words(size, share).loss(at, torch.full((1,), number)))
     page.compare("the least loss, and the package's loss at that score", least, found)
+
+
+FIGURE = (
+    "word > hard > soft; smoothing > soft; scores > p > loss_soft; soft > loss_soft; hard > loss_hard; p > loss_hard"
+)
+EXERCISES = (
+    Exercise(
+        "With smoothing = 0.3, which share does the correct word get?",
+        "right_share",
+        {"smoothing": 0.3},
+        hint="0.7 plus its part of 0.3, which six words share",
+    ),
+    Exercise(
+        "Which share of the target does <PAD> get?",
+        "pad_share",
+        hint="it is never a target",
+    ),
+)
+READING = Reading(
+    "Label smoothing",
+    ("label smoothing", "cross-entropy", "overconfidence"),
+    (
+        "Szegedy et al. 2016, Rethinking the Inception architecture for computer vision, section 7",
+        "Vaswani et al. 2017, Attention is all you need, section 5.4",
+    ),
+)

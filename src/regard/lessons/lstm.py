@@ -7,7 +7,9 @@ from torch import Tensor
 
 from regard.errors import ConfigError
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise, item
 from regard.lessons.engine.layers import max_difference, recurrent_layer, torch_output
+from regard.lessons.engine.reading import Reading
 from regard.nn.recurrent import LayerState, Recurrent
 from regard.trace import record
 
@@ -88,3 +90,28 @@ def _zero_input_steps(page: LessonBuilder, layer: Recurrent, h: Tensor, c: Tenso
         "U V b h c",
         value("left", torch.stack(cells).T[:, ::2], "unit later", "c", {"later": [f"+{n}" for n in range(0, 11, 2)]}),
     )
+
+
+FIGURE = "x > a; h > a; a > i > c_new; a > f > c_new; a > g > c_new; a > o > h_new; c > c_new > h_new"
+EXERCISES = (
+    Exercise(
+        "With c = [0, 0], what is the new cell state? Two numbers.",
+        "c_new",
+        {"c": [0, 0]},
+        hint="the forget gate has nothing to keep: input gate times candidate",
+    ),
+    Exercise(
+        "With all weights U and V at 0 and all biases at 0, what is each gate?",
+        item("f", 0),
+        {"U": [[0, 0]] * 8, "V": [[0, 0]] * 8, "b": [0] * 8},
+        hint="the logistic function of 0",
+    ),
+)
+READING = Reading(
+    "RNN, LSTM, GRU: gates, cell and hidden states; stacked; equal to torch.nn",
+    ("long short-term memory", "cell state", "input, forget and output gate", "candidate"),
+    (
+        "Hochreiter and Schmidhuber 1997, Long short-term memory",
+        "Gers, Schmidhuber and Cummins 2000, Learning to forget",
+    ),
+)

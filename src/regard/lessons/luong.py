@@ -10,6 +10,8 @@ from torch import Tensor
 from regard.errors import ConfigError
 from regard.lessons.bahdanau import SOURCE
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise, item
+from regard.lessons.engine.reading import Reading
 from regard.models.luong import LuongConfig, LuongDecoder, LuongSource
 from regard.nn.alignment import ScoreName
 from regard.sequence import Padded
@@ -153,3 +155,28 @@ def _by_formula(numbers: Mapping[str, Tensor]) -> dict[str, Tensor]:
         "concat": torch.tanh(both @ numbers["Wa"].T) @ numbers["v"],
         "cosine": numbers["sharpness"] * (H @ h) / lengths,
     }
+
+
+FIGURE = (
+    "h > scores_general; H > scores_general; W > scores_general > weights_general > context > attended > "
+    "fed; h > attended; e > fed"
+)
+EXERCISES = (
+    Exercise(
+        "With h = [0, 1], what are the four dot scores? Four numbers.",
+        "scores_dot",
+        {"h": [0, 1]},
+        hint="the second component of each encoder state",
+    ),
+    Exercise(
+        "A cosine ignores the length of a vector. With h = [2, 0], what is the first cosine score?",
+        item("scores_cosine", 0),
+        {"h": [2, 0]},
+        hint="a cosine ignores length; the first encoder state is [1, 0]",
+    ),
+)
+READING = Reading(
+    "Luong: dot, general, concat, input feeding",
+    ("multiplicative attention", "global attention", "input feeding", "attentional hidden state"),
+    ("Luong, Pham and Manning 2015, Effective approaches to attention-based neural machine translation, section 3",),
+)

@@ -6,6 +6,8 @@ import numpy as np
 import torch
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
+from regard.lessons.engine.reading import Reading
 from regard.origins.mlp import MLPStep, MLPWeights, hidden_states, predict, update
 
 INPUTS = (
@@ -89,3 +91,25 @@ def autograd(page: LessonBuilder) -> torch.Tensor:
     (0.5 * (y - page.data("t")) ** 2).backward()
     assert W.grad is not None
     return W.grad
+
+
+FIGURE = "x > W > h > v > y > E; t > E > delta > deltas > dW > W_new; delta > dv > v_new"
+EXERCISES = (
+    Exercise(
+        "With the input x = [0, 0], what are the two hidden activations? Two numbers.",
+        "h",
+        {"x": [0.0, 0.0]},
+        hint="only the biases are left: the logistic function of each",
+    ),
+    Exercise(
+        "With v = [0, 0], what are the deltas of the two hidden units? Two numbers.",
+        "deltas",
+        {"v": [0.0, 0.0]},
+        hint="the error comes back through the weights v",
+    ),
+)
+READING = Reading(
+    "Applied backpropagation: an MLP trained by that tape, equal to torch",
+    ("delta rule", "chain rule", "gradient descent", "hidden unit"),
+    ("Rumelhart, Hinton and Williams 1986, Learning representations by back-propagating errors, Nature 323",),
+)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
+from regard.lessons.engine.reading import Reading
 from regard.origins.neuron import AND_NOT, OR, ThresholdNeuron, truth_table, xor
 
 INPUTS = (
@@ -54,3 +56,25 @@ def compute(page: LessonBuilder) -> None:
     )
     page.compare("the network of three neurons and Python's x1 ^ x2", x[0] ^ x[1], xor(x), 0)
     page.expect("threshold 2 is AND", [[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 1]], "table")
+
+
+FIGURE = "x > excitation > threshold > y; inhibitory > y"
+EXERCISES = (
+    Exercise(
+        "With x = [1, 0], inhibitory = [0, 0] and threshold = 1, does the neuron fire? Answer 1 or 0.",
+        "y",
+        {"x": [1, 0], "threshold": 1},
+        hint="count the inputs that are on, and compare with the threshold",
+    ),
+    Exercise(
+        "Which threshold turns the two-input neuron into OR? Answer with the threshold.",
+        lambda lesson: lesson.value("threshold").data,
+        {"threshold": 1},
+        hint="OR fires as soon as one input is on",
+    ),
+)
+READING = Reading(
+    "The McCulloch-Pitts neuron: AND, OR, NOT; XOR by three",
+    ("artificial neuron", "threshold logic unit", "excitatory and inhibitory inputs"),
+    ("McCulloch and Pitts 1943, A logical calculus of the ideas immanent in nervous activity",),
+)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
+from regard.lessons.engine.reading import Reading
 from regard.train.schedule import Noam
 
 POINTS = 81
@@ -102,3 +104,26 @@ def _compare(page: LessonBuilder, width: int, warmup: int, steps: list[int]) -> 
 
 def _peaks(widths: list[int], warmup: int) -> list[float]:
     return [Noam(width=width, warmup=warmup).rate(warmup, 1) for width in widths]
+
+
+FIGURE = "width > rising; warmup > rising > rate; step > falling > rate; warmup > peak"
+EXERCISES = (
+    Exercise(
+        "At which step is the rate highest, with warmup = 4000?",
+        "warmup",
+        {"warmup": 4000},
+        hint="where both terms are equal",
+        tolerance=0.5,
+    ),
+    Exercise(
+        "Twice the peak rate of a width of 512 is the peak rate of which width?",
+        lambda lesson: lesson.value("width").data / 4,
+        hint="the rate is proportional to one over the square root of the width",
+        tolerance=0.5,
+    ),
+)
+READING = Reading(
+    "Noam learning-rate schedule",
+    ("learning-rate schedule", "linear warmup", "inverse square root decay"),
+    ("Vaswani et al. 2017, Attention is all you need, section 5.3",),
+)

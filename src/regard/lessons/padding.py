@@ -9,7 +9,9 @@ from torch import Tensor
 
 from regard.errors import ConfigError
 from regard.lessons.engine.builder import MAX_NUMBER, Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
 from regard.lessons.engine.layers import max_difference
+from regard.lessons.engine.reading import Reading
 from regard.lessons.proverbs import ENGLISH, SPANISH, WordList
 from regard.models.base import Encoder
 from regard.models.seq2seq import Seq2SeqConfig
@@ -131,3 +133,26 @@ def _outputs(encoder: Encoder, batch: Tokens, row: int, length: int) -> Tensor:
     memory = encoder(batch)
     final = [part[row] for layer in memory.final for part in layer]
     return torch.cat([memory.states.data[row, :length].flatten(), *final])
+
+
+FIGURE = "sentences > lengths > mask; sentences > batch > differences; mask > differences"
+EXERCISES = (
+    Exercise(
+        "What are the lengths of the four source sentences, in words? Four numbers.",
+        "lengths",
+        hint="words are split at spaces",
+    ),
+    Exercise(
+        "How many positions of the source batch are padding?",
+        lambda lesson: sum(row.count(0) for row in lesson.value("mask").data),
+        hint="four rows as wide as the longest sentence, minus all words",
+    ),
+)
+READING = Reading(
+    "The four proverbs in one padded batch",
+    ("padding", "padding mask", "batch", "special tokens"),
+    (
+        "Sutskever, Vinyals and Le 2014, Sequence to sequence learning with neural networks, section 3.4 "
+        "(batches of similar length)",
+    ),
+)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
 from regard.lessons.engine.plane import plane_value
+from regard.lessons.engine.reading import Reading
 from regard.origins.perceptron import LOGIC_POINTS, LOGIC_TARGETS, Perceptron, PerceptronEpoch, train_perceptron
 
 INPUTS = (
@@ -94,3 +96,25 @@ def _plane(page: LessonBuilder, perceptron: Perceptron, at: int) -> None:
         plane_value("plane", perceptron.score, r"w x + b"),
         value("boundary", place, "", r"\text{boundary}"),
     )
+
+
+FIGURE = "points > score > error > w_new; targets > error; w > score; w > w_new"
+EXERCISES = (
+    Exercise(
+        "With the targets of OR, 0, 1, 1, 1, what share of the points is right in the end?",
+        "accuracy",
+        {"targets": [0, 1, 1, 1]},
+        hint="can one line separate the first point from the other three?",
+    ),
+    Exercise(
+        "And with the targets of NAND, 1, 1, 1, 0, after 20 epochs at most?",
+        "accuracy",
+        {"targets": [1, 1, 1, 0], "epochs": 20},
+        hint="one line separates the last point from the other three",
+    ),
+)
+READING = Reading(
+    "Rosenblatt's perceptron, its rule and its boundary",
+    ("perceptron", "decision boundary", "linearly separable", "perceptron learning rule"),
+    ("Rosenblatt 1958, The perceptron: a probabilistic model for information storage and organization in the brain",),
+)

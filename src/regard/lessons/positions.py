@@ -9,7 +9,9 @@ from torch import Tensor
 
 from regard.errors import ConfigError
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise, item
 from regard.lessons.engine.layers import max_difference, trace_attention
+from regard.lessons.engine.reading import Reading
 from regard.nn.positions import Sinusoids
 
 TEN_DIGITS = 4
@@ -166,3 +168,27 @@ def _rotate(waves: Tensor) -> Tensor:
     sine, cosine = waves[:, 0::2], waves[:, 1::2]
     moved = sine * angle.cos() + cosine * angle.sin(), cosine * angle.cos() - sine * angle.sin()
     return torch.stack(moved, -1).flatten(-2)
+
+
+FIGURE = "X > Z; order > other > Z_other; P > Z_added; X > Z_added; P > joined; X > joined"
+EXERCISES = (
+    Exercise(
+        "Write position 5 with three binary digits, the largest first. Three numbers.",
+        item("bits", 5),
+        {"digits": 3, "places": 8},
+        hint="4 + 1",
+    ),
+    Exercise(
+        "What is the positional encoding of position 0, with a width of 4? Four numbers.",
+        item("P", 0),
+        hint="sines of 0 and cosines of 0 in turn",
+    ),
+)
+READING = Reading(
+    "Positional encodings added or concatenated; the binary counter",
+    ("positional encoding", "sinusoids", "permutation equivariance"),
+    (
+        "Vaswani et al. 2017, Attention is all you need, section 3.5",
+        "Gehring et al. 2017, Convolutional sequence to sequence learning, section 3.1",
+    ),
+)

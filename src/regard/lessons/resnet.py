@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise, item
+from regard.lessons.engine.reading import Reading
 from regard.models.presets import PRESETS
 
 EPSILON, MOMENTUM, PARAMETERS = 1e-5, 0.1, 25_557_032
@@ -128,3 +130,27 @@ def gradient_norms(h: Tensor, W1: Tensor, W2: Tensor, blocks: int, residual: boo
         jacobian = torch.autograd.functional.jacobian(lambda start, n=count: run(start, n), h)
         found.append(float(torch.linalg.matrix_norm(jacobian)))
     return found
+
+
+FIGURE = "h > W1 > relu > W2 > F > out; h > out; x > mean > y; x > variance > y"
+EXERCISES = (
+    Exercise(
+        "A batch is normalized in training: x = [2, 4, 4, 6], gain 1, shift 0. What is the first number of y?",
+        item("y", 0),
+        hint="mean 4, variance 2",
+    ),
+    Exercise(
+        "With h = [1, 2] and W_2 = 0, what does the block pass on? Two numbers.",
+        "out",
+        {"W2": [[0, 0], [0, 0]]},
+        hint="F(h) is 0; what is left of h + F(h)?",
+    ),
+)
+READING = Reading(
+    "Batch normalization in training and evaluation, equal to torch's",
+    ("residual connection (skip connection)", "batch normalization", "identity mapping", "degradation problem"),
+    (
+        "He et al. 2016, Deep residual learning for image recognition",
+        "Ioffe and Szegedy 2015, Batch normalization",
+    ),
+)

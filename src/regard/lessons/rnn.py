@@ -8,7 +8,9 @@ import torch
 from torch import nn
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
 from regard.lessons.engine.layers import linear, recurrent_layer
+from regard.lessons.engine.reading import Reading
 from regard.models.base import parameters
 
 INPUTS = (
@@ -93,3 +95,26 @@ def _count(page: LessonBuilder, layer: nn.Module, units: int, inputs: int) -> No
     )
     count = units + units**2 + units * inputs
     page.compare("the formula and the parameters of the layer", count, parameters(layer), 0)
+
+
+FIGURE = "h > Vh > a; x > Ux > a; b > a; a > h_new > Wh > o"
+EXERCISES = (
+    Exercise(
+        "With x = [0, 1] instead, what is the new hidden state h_t? Three numbers.",
+        "h_new",
+        {"x": [0, 1]},
+        hint="U x is the second column of U; ReLU cuts off what is below 0",
+    ),
+    Exercise(
+        "How many parameters does a layer have whose input has 3 numbers instead of 2?",
+        "parameters",
+        {"x": [1, 0, 1], "U": [[1, 0, 0], [0, 1, 0], [-1, 0, 0]]},
+        hint="units + units squared + units times inputs",
+        tolerance=0.5,
+    ),
+)
+READING = Reading(
+    "The worked RNN cell, with tanh, ReLU and an output",
+    ("recurrent neural network (Elman network)", "hidden state", "recurrent weights", "activation function"),
+    ("Elman 1990, Finding structure in time",),
+)

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
 from regard.lessons.engine.layers import max_difference
+from regard.lessons.engine.reading import Reading
 from regard.lessons.positions import sinusoids
 from regard.nn.rotary import Rotary, rotate, rotation
 
@@ -222,3 +224,28 @@ def _checks(page: LessonBuilder, q: Tensor, k: Tensor) -> None:
     page.compare("at equal positions the product is the plain one", float(q @ k), float(same[0] @ same[1]), 1e-9 * size)
     page.compare("the length of the query is kept", 0.0, max_difference(same[0].norm(), q.norm()), 1e-9 * size)
     page.expect("the product at a difference of 3", 0.5928, "product", 5e-5)
+
+
+FIGURE = (
+    "q > q_turned > product; k > k_turned > product; m > q_turned; n > k_turned; base > angles > "
+    "q_turned; angles > k_turned"
+)
+EXERCISES = (
+    Exercise(
+        "With m = 5 and n = 5, is the product that of the vectors without rotation? Give the difference of the two.",
+        lambda lesson: lesson.value("product").data - lesson.value("plain").data,
+        {"m": 5, "n": 5},
+        hint="only the difference of the positions matters",
+    ),
+    Exercise(
+        "The pair [1, 0] is rotated by 90 degrees, that is 1.5708: which pair is it then? Two numbers.",
+        lambda lesson: [round(number, 3) + 0.0 for number in lesson.value("turned").data[1][1:3]],
+        {"pair": [1, 0], "angle": 1.5708},
+        hint="from the first axis to the second",
+    ),
+)
+READING = Reading(
+    "Rotary positions: only the difference of two positions matters",
+    ("rotary position embedding (RoPE)", "relative position", "rotation matrix"),
+    ("Su et al. 2021, RoFormer: enhanced transformer with rotary position embedding, section 3",),
+)

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from regard.decode import Beam, decode, score
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
+from regard.lessons.engine.reading import Reading
 from regard.lessons.proverbs import ENGLISH, SPANISH, WordList
 from regard.models.base import Encoder, EncoderDecoder
 from regard.models.seq2seq import Seq2SeqConfig
@@ -106,12 +108,17 @@ class ScaledEncoder(Encoder):
         return replace(memory, final=tuple(tuple(part * self.factor for part in layer) for layer in memory.final))
 
 
-@cache
 def train_on_proverbs() -> tuple[WordList, WordList, EncoderDecoder]:
     """A small encoder-decoder trained on the four proverbs, in about a second; and its vocabularies."""
-    source, target = WordList.of(SPANISH), WordList.of(ENGLISH)
-    read = Tokens.pad([source.ids(sentence) for sentence in SPANISH])
-    inputs, targets_BT, real_BT = Tokens.pad([target.ids(s) for s in ENGLISH], (SOS,), (EOS,)).shift()
+    return train_pairs(tuple(SPANISH), tuple(ENGLISH))
+
+
+@cache
+def train_pairs(sources: tuple[str, ...], targets: tuple[str, ...]) -> tuple[WordList, WordList, EncoderDecoder]:
+    """A small encoder-decoder trained on a few pairs of sentences, and its vocabularies."""
+    source, target = WordList.of(sources), WordList.of(targets)
+    read = Tokens.pad([source.ids(sentence) for sentence in sources])
+    inputs, targets_BT, real_BT = Tokens.pad([target.ids(s) for s in targets], (SOS,), (EOS,)).shift()
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.manual_seed(1)
         words = Words(target.size)
@@ -123,3 +130,27 @@ def train_on_proverbs() -> tuple[WordList, WordList, EncoderDecoder]:
             loss.backward()
             optimizer.step()
     return source, target, model.eval().requires_grad_(False)
+
+
+FIGURE = "sentence > h_all > context > s_1 > y_1 > s_2 > y_2"
+EXERCISES = (
+    Exercise(
+        "How many numbers does the context have, for a sentence of five words?",
+        lambda lesson: len(lesson.value("context").data),
+        hint="as many as the GRU has units",
+    ),
+    Exercise(
+        "And for a sentence of three words, Que sera, sera?",
+        lambda lesson: len(lesson.value("context").data),
+        {"sentence": "Que sera, sera"},
+        hint="its size does not depend on the sentence",
+    ),
+)
+READING = Reading(
+    "Unaligned Seq2Seq with LSTMs: through one vector, until <EOS>",
+    ("encoder-decoder", "context vector", "autoregressive decoding", "bottleneck"),
+    (
+        "Sutskever, Vinyals and Le 2014, Sequence to sequence learning with neural networks",
+        "Cho et al. 2014, Learning phrase representations using RNN encoder-decoder",
+    ),
+)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
+from regard.lessons.engine.reading import Reading
 from regard.models.base import parameters
 from regard.models.gpt import GPTConfig
 from regard.models.presets import PRESETS, build_with_words
@@ -224,3 +226,30 @@ def _missing_exponent(page: LessonBuilder) -> None:
               r"\text{cases}", {"case": [f"10^{exponent}" for exponent in exponents],
                                 "column": ["FLOP", "petaflop/s-days", "times GPT-3"]}),
     )  # fmt: skip
+
+
+FIGURE = "layers > layer > total; width > layer; vocabulary > parts > total > flop > days; tokens > flop"
+EXERCISES = (
+    Exercise(
+        "How many parameters has one layer of width 1,600?",
+        "layer",
+        {"layers": 48, "width": 1600, "context": 1024},
+        hint="12 width squared + 13 width",
+        tolerance=0.5,
+    ),
+    Exercise(
+        "GPT-3's shape on 150 billion tokens, half of what it was trained on: how many petaflop/s-days?",
+        "days",
+        {"tokens": 150.0},
+        hint="the cost is proportional to the tokens; all 300 billion took 3,638",
+        tolerance=1.0,
+    ),
+)
+READING = Reading(
+    "GPT-1 to GPT-4 as quoted, the open model of 20 billion, exact counts and 6 N D beside them",
+    ("parameter count", "FLOP", "petaflop/s-day", "scaling"),
+    (
+        "Brown et al. 2020, Language models are few-shot learners, table 2.1 and appendix D",
+        "Kaplan et al. 2020, Scaling laws for neural language models, section 2.1",
+    ),
+)

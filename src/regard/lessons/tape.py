@@ -8,6 +8,8 @@ import numpy as np
 import torch
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
+from regard.lessons.engine.reading import Reading
 from regard.origins.tape import Tape, TapeNumber, WalkStep, gradients, rounding_error_bound, walk_back
 
 EXPRESSIONS: dict[str, Callable[[TapeNumber, TapeNumber], TapeNumber]] = {
@@ -125,3 +127,28 @@ def autograd(page: LessonBuilder) -> list[float]:
     x, y = (torch.tensor(page.data(name), dtype=torch.float64, requires_grad=True) for name in "xy")
     EXPRESSIONS[page.data("f")](x, y).backward()  # type: ignore[arg-type, attr-defined]
     return [float(one.grad) if one.grad is not None else 0.0 for one in (x, y)]
+
+
+FIGURE = "x > tape; y > tape > C > dx; C > dy"
+EXERCISES = (
+    Exercise(
+        "For f = x*y + x at x = 2 and y = 3, what is the derivative with respect to x?",
+        "dx",
+        {"f": "x*y + x", "x": 2.0, "y": 3.0, "p": 1},
+        hint="the sum of the derivatives along both uses of x",
+    ),
+    Exercise(
+        "And with respect to y?",
+        "dy",
+        {"f": "x*y + x", "x": 2.0, "y": 3.0, "p": 1},
+        hint="y is used once, multiplied by x",
+    ),
+)
+READING = Reading(
+    "Linnainmaa's tape, walked backwards; the bound of the rounding error",
+    ("reverse-mode automatic differentiation", "computation graph", "autograd", "backpropagation"),
+    (
+        "Linnainmaa 1970, The representation of the cumulative rounding error of an algorithm as a Taylor "
+        "expansion of the local rounding errors",
+    ),
+)

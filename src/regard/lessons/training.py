@@ -11,6 +11,8 @@ from torch import Tensor
 
 from regard.errors import ConfigError
 from regard.lessons.engine.builder import MAX_NUMBER, Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
+from regard.lessons.engine.reading import Reading
 from regard.lessons.proverbs import SPECIAL, WordList
 from regard.models.transformer import TransformerConfig
 from regard.sequence import EOS, SOS, Tokens
@@ -136,3 +138,23 @@ def _show(page: LessonBuilder, history: LossHistory, words: list[str], targets: 
         value("loss_after", last, "", "L"),
         value("predicted", [words[i] for i in best], "step", r"\text{most probable}"),
     )
+
+
+FIGURE = "source > before > losses > after; targets > losses"
+EXERCISES = (
+    Exercise(
+        "Which loss would a uniform guess over 6 words have, in nats? Two decimals.",
+        lambda lesson: math.log(len(lesson.value("vocabulary").data)),
+        hint="the logarithm of 6",
+    ),
+    Exercise(
+        "Write the one-hot row of am in the vocabulary a, am, i, thanks, student, <eos>. Six numbers.",
+        "am",
+        hint="its index, counted from 0, is 1",
+    ),
+)
+READING = Reading(
+    "One-hot targets, and the falling loss",
+    ("cross-entropy", "one-hot target", "gradient descent", "teacher forcing"),
+    ("Vaswani et al. 2017, Attention is all you need, section 5",),
+)

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from regard.decode import Beam, score
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
+from regard.lessons.engine.reading import Reading
 from regard.lessons.engine.translator import LessonTranslator
 from regard.models.transformer import TransformerEncoder
 from regard.sequence import Tokens
@@ -132,3 +134,24 @@ def _decoder(page: LessonBuilder, reader: LessonTranslator, trace: Trace, output
         value("cross", torch.stack(cross), "target source", r"\text{cross-attention}", {"target": outputs, **source},
               "weights"),
     )  # fmt: skip
+
+
+FIGURE = "sentence > ids > e > x > encoder > decoder > y_1 > decoder#2"
+EXERCISES = (
+    Exercise(
+        "With limit=1, how many words does the decoder generate?",
+        lambda lesson: sum(value.name.startswith("y_") for step in lesson.steps for value in step.results),
+        {"limit": 1},
+        hint="one step, one word",
+    ),
+    Exercise(
+        "What is the sum of the cross-attention weights of the first step?",
+        lambda lesson: sum(lesson.value("cross_1").data),
+        hint="a softmax",
+    ),
+)
+READING = Reading(
+    "The encoder-decoder step by step",
+    ("encoder", "decoder", "embedding", "greedy decoding", "teacher forcing"),
+    ("Vaswani et al. 2017, Attention is all you need, section 3 and figure 1",),
+)

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
+from regard.lessons.engine.reading import Reading
 from regard.models.presets import PRESETS
 from regard.models.vit import ViT, ViTConfig
 from regard.origins.filters import draw_disk
@@ -117,3 +119,27 @@ def _order(page: LessonBuilder, model: ViT, pixels: Tensor, patch: int) -> None:
         value("moved_without", shuffled, "width", r"\text{without, moved}"),
     )
     page.compare("without positions, patches in another order give the same state", plain, shuffled)
+
+
+FIGURE = "image > patches > embedded > z0 > weights > state"
+EXERCISES = (
+    Exercise(
+        "With patches of 2 x 2 pixels, how many tokens, without [CLS], has the image of 8 x 8 pixels?",
+        "count",
+        {"patch": 2},
+        hint="patches per row times patches per column",
+    ),
+    Exercise(
+        "How many numbers has a patch of 4 x 4 pixels of this gray image?",
+        lambda lesson: len(lesson.value("patches").data[0]),
+        hint="one per pixel",
+    ),
+)
+READING = Reading(
+    "The Vision Transformer, equal to Hugging Face's ViT",
+    ("patch embedding", "class token", "learned position embedding"),
+    (
+        "Dosovitskiy et al. 2021, An image is worth 16x16 words: transformers for image recognition at "
+        "scale, section 3.1",
+    ),
+)

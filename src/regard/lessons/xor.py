@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.exercises import Exercise
 from regard.lessons.engine.plane import plane_value
+from regard.lessons.engine.reading import Reading
 from regard.origins.mlp import MLPStep, MLPWeights, hidden_states, predict, train_mlp
 from regard.origins.perceptron import LOGIC_POINTS, LOGIC_TARGETS, Perceptron, train_perceptron
 
@@ -85,3 +87,26 @@ def _hidden(page: LessonBuilder, weights: MLPWeights, targets: np.ndarray) -> No
     )
     by_hand = 1 / (1 + np.exp(-(states @ weights.output[:-1] + weights.output[-1])))
     page.compare("the output from the hidden states and the network", by_hand.tolist(), outputs.tolist(), 1e-12)
+
+
+FIGURE = "targets > accuracies > best; targets > losses > outputs > rounded"
+EXERCISES = (
+    Exercise(
+        "What is the best accuracy that a single unit reaches on XOR?",
+        "best",
+        hint="a line can be right on three of the four points",
+    ),
+    Exercise(
+        "What does the trained network answer, rounded, for the four points? Four numbers.",
+        "rounded",
+        hint="it has learned the targets",
+    ),
+)
+READING = Reading(
+    "XOR: at most 75 % for a perceptron, learned with a hidden layer",
+    ("hidden layer", "linear separability", "multi-layer perceptron"),
+    (
+        "Minsky and Papert 1969, Perceptrons",
+        "Rumelhart, Hinton and Williams 1986, Learning representations by back-propagating errors",
+    ),
+)

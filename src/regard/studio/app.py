@@ -63,6 +63,7 @@ def build(studio: Studio) -> Starlette:
         ("/api/v1/lessons", "GET", lessons_api.list_lessons),
         ("/api/v1/lessons/{lesson}", "GET", lessons.show),
         ("/api/v1/lessons/{lesson}", "POST", lessons.train_and_show),
+        ("/api/v1/lessons/{lesson}/exercises", "POST", lessons.check_answer),
         ("/api/v1/embeddings/{model}/neighbors", "GET", embeddings.show_neighbors),
         ("/api/v1/embeddings/{model}/analogy", "GET", embeddings.show_analogy),
         ("/api/v1/embeddings/{model}/map", "GET", embeddings.show_map),

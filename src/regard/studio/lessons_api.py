@@ -15,11 +15,13 @@ from xml.etree import ElementTree
 from starlette.responses import JSONResponse, Response
 
 from regard.errors import ConfigError
-from regard.lessons.catalogue import LESSONS, lesson_plan, teach
+from regard.lessons.catalogue import LESSONS, find_exercise, lesson_plan, solve, teach
 from regard.lessons.engine.cached_models import missing_models
+from regard.lessons.engine.exercises import MAX_ANSWER, format_solution, grade
 from regard.lessons.engine.formatting import format_brief, format_cells, format_table
 from regard.lessons.engine.formula import mathml
-from regard.lessons.engine.lesson import Lesson, Value, shape
+from regard.lessons.engine.lesson import Data, Lesson, Value, shape
+from regard.lessons.engine.reading import node_label
 from regard.studio.errors import ApiError
 from regard.studio.request import ApiRequest
 from regard.studio.service import Studio
@@ -80,6 +82,32 @@ class LessonsApi:
             raise ApiError(422, "input", str(error), "change it, or reset the lesson") from None
         runs = {"runs": selectable_runs(studio, name), "chosen": chosen_runs}
         return JSONResponse(lesson_dict(lesson, original) | runs)
+
+    def check_answer(self, studio: Studio, request: ApiRequest) -> Response:
+        """Whether the answer to an exercise is right; without an answer: the solution."""
+        name, number, answer = request.path["lesson"], request.body.get("number"), request.body.get("answer")
+        if name not in LESSONS:
+            raise ApiError(404, "unknown-lesson", "no such lesson", "choose one of the list")
+        if isinstance(number, bool) or not isinstance(number, int) or not isinstance(answer, str | None):
+            message = "expected a number and a text as the answer"
+            raise ApiError(422, "bad-request", message, "fix the request")
+        if answer is not None and len(answer) > MAX_ANSWER:
+            raise ApiError(413, "too-long", f"an answer has at most {MAX_ANSWER} characters", "shorten it")
+        chosen = request.body.get("chosen", {})
+        if not isinstance(chosen, dict) or set(chosen) - set(RUN_INPUTS):
+            raise ApiError(422, "bad-request", "chosen: expected the chosen models", "fix the request")
+        if not chosen and missing_models(LESSONS[name].needs):
+            raise ApiError(409, "not-trained", "the model of this lesson is not trained yet", "open the lesson first")
+        try:
+            exercise = find_exercise(name, number)
+            with self._compute_lock:
+                expected = solve(name, exercise, resolve_runs(studio, chosen)) if chosen else solution(name, number)
+        except ConfigError as error:
+            raise ApiError(422, "input", str(error), "choose another exercise") from None
+        if answer is None:
+            return JSONResponse({"solution": format_solution(expected), "changes": dict(exercise.changes)})
+        result = grade(answer, expected, exercise.tolerance)
+        return JSONResponse({"right": result.right, "message": result.message, "hint": exercise.hint})
 
     def training_status(self, name: str, may_train: bool = True) -> dict[str, Any] | None:
         """The missing models of a lesson, whose training is started if it may be; None if there are none."""
@@ -156,6 +184,12 @@ def original_lesson(name: str) -> Lesson:
     return teach(name)
 
 
+@lru_cache(maxsize=256)
+def solution(name: str, number: int) -> Data:
+    """The answer of an exercise with the lesson's own models."""
+    return solve(name, find_exercise(name, number))
+
+
 def lesson_dict(lesson: Lesson, original: Lesson | None = None) -> dict[str, Any]:
     """JSON form of a lesson for the page: numbers also as text, formulas as trees, results with the original ones."""
     originals = {value.name: value for step in original.steps for value in step.results} if original else {}
@@ -163,6 +197,8 @@ def lesson_dict(lesson: Lesson, original: Lesson | None = None) -> dict[str, Any
     names = list(LESSONS)
     at = names.index(lesson.name)
     table |= {"part": LESSONS[lesson.name].part, "changed": list(lesson.changed_inputs)}
+    table["exercises"] = [exercise.prompt for exercise in lesson_plan(lesson.name).exercises]
+    table["figure"] |= {"labels": [figure_label(lesson, node) for node in lesson.figure.nodes]}
     table |= {"previous": names[at - 1] if at else None, "next": names[at + 1] if at + 1 < len(names) else None}
     table["inputs"] = [
         row | value_dict(entry.value) | {"default_text": format_brief(entry.default)}
@@ -178,6 +214,11 @@ def lesson_dict(lesson: Lesson, original: Lesson | None = None) -> dict[str, Any
         row |= {"expected_text": format_brief(check.expected), "found_text": format_brief(check.found)}
         row |= {"difference": check.difference if check.difference < float("inf") else None}
     return table
+
+
+def figure_label(lesson: Lesson, node: str) -> str:
+    """Text of a node: the symbol of a value, or the name of an operation."""
+    return lesson.values[node].sign if node in lesson.values else node_label(node)
 
 
 def value_dict(value: Value) -> dict[str, Any]:

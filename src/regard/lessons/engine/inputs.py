@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from regard.errors import ConfigError
+from regard.lessons.engine.exercises import Exercise
 from regard.lessons.engine.lesson import Data, InputValue, Value, shape
+from regard.lessons.engine.reading import Figure, Reading
 
 MAX_NUMBER, MAX_SIZE = 1_000_000, 4096
 """largest number, and most numbers in one input: enough for experiments without overflow"""
@@ -134,6 +136,9 @@ class LessonPlan:
     inputs: tuple[Input, ...]
     compute: Callable[[Any], None]
     """adds steps and checks to a LessonBuilder"""
+    exercises: tuple[Exercise, ...] = ()
+    figure: Figure = Figure()
+    reading: Reading = Reading("", (), ())
 
     def resolve(self, changes: Mapping[str, Any]) -> tuple[InputValue, ...]:
         """Every input, changed or default; sizes that contradict each other are an error."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from regard.lessons.engine.formula import mathml, plain_text
+from regard.lessons.engine.reading import Figure, Reading
 
 FORMAT = "lesson/1"
 Data = Any
@@ -131,7 +132,7 @@ class LessonCheck:
     @property
     def difference(self) -> float:
         """Largest absolute difference; infinity for two texts that differ."""
-        pairs = zip(_flatten(self.expected), _flatten(self.found))
+        pairs = zip(flatten(self.expected), flatten(self.found))
         return max((_item_difference(a, b) for a, b in pairs), default=0.0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -140,10 +141,11 @@ class LessonCheck:
         return {**given, "found": self.found, "tolerance": self.tolerance, "holds": self.holds}
 
 
-def _flatten(data: Data) -> Iterator[Any]:
+def flatten(data: Data) -> Iterator[Any]:
+    """All numbers or texts of nested lists."""
     if isinstance(data, list):
         for item in data:
-            yield from _flatten(item)
+            yield from flatten(item)
     else:
         yield data
 
@@ -165,19 +167,29 @@ class Lesson:
     inputs: tuple[InputValue, ...] = ()
     steps: tuple[LessonStep, ...] = ()
     checks: tuple[LessonCheck, ...] = ()
+    figure: Figure = Figure()
+    """what is computed from what"""
+    reading: Reading = Reading("", (), ())
+    """item of the course, usual terms, papers"""
 
     @property
     def changed_inputs(self) -> tuple[str, ...]:
         """Names of the inputs that differ from their defaults."""
         return tuple(one.value.name for one in self.inputs if one.is_changed)
 
+    @property
+    def values(self) -> dict[str, Value]:
+        """All inputs and results by their names."""
+        found = [one.value for one in self.inputs] + [value for step in self.steps for value in step.results]
+        return {value.name: value for value in found}
+
     def value(self, name: str) -> Value:
         """An input, or the result of a step, by its name."""
-        found = [one.value for one in self.inputs] + [value for step in self.steps for value in step.results]
-        return next(value for value in found if value.name == name)
+        return self.values[name]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, which the page draws."""
         found: dict[str, Any] = {"format": FORMAT, "name": self.name, "title": self.title, "summary": self.summary}
         parts = {"inputs": self.inputs, "steps": self.steps, "checks": self.checks}
-        return found | {part: [item.to_dict() for item in items] for part, items in parts.items()}  # type: ignore[attr-defined]
+        found |= {part: [item.to_dict() for item in items] for part, items in parts.items()}  # type: ignore[attr-defined]
+        return found | {"figure": self.figure.to_dict(), "reading": self.reading.to_dict()}

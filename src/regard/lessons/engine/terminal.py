@@ -14,6 +14,7 @@ from regard.lessons.engine.formatting import format_brief, wrap_text
 from regard.lessons.engine.formula import plain_text
 from regard.lessons.engine.lesson import InputValue, Lesson, LessonCheck, LessonStep, Value, shape
 from regard.lessons.engine.pictures import is_heat_map
+from regard.lessons.engine.reading import node_label
 from regard.lessons.engine.rendering import GAP, NAME, flow, grid_row, join_lines, render_data, render_value, width_of
 from regard.look.terminal import ColorDepth
 
@@ -60,7 +61,7 @@ def _page(
 ) -> list[RenderableType]:
     blocks: list[RenderableType] = [*wrap_text(lesson.title, width, "bold")]
     if step is None:
-        blocks += [*wrap_text(lesson.summary, width), "", *_inputs(lesson, width, color)]
+        blocks += [*wrap_text(lesson.summary, width), "", *_figure(lesson, width), *_inputs(lesson, width, color)]
     shown = {one.value.name for one in lesson.inputs} if step is None else set()
     before = {value.name: value for one in original.steps for value in one.results} if original else {}
     for number, one in enumerate(lesson.steps, 1):
@@ -68,11 +69,32 @@ def _page(
             blocks += ["", *_step(number, one, width, color, shown, before)]
         if step is None:
             shown |= {value.name for value in one.results}
-    return blocks if step is not None else [*blocks, "", *_checks(lesson, width)]
+    return blocks if step is not None else [*blocks, "", *_checks(lesson, width), "", *_reading(lesson, width)]
 
 
 def _indent(block: RenderableType, columns: int = INDENT) -> Padding:
     return Padding(block, (0, 0, 0, columns))
+
+
+def _figure(lesson: Lesson, width: int) -> list[RenderableType]:
+    """The figure as chains of arrows; a picture of its values is drawn by the page."""
+    values = lesson.values
+    signs = {node: values[node].sign if node in values else node_label(node) for node in lesson.figure.nodes}
+    chains = [" → ".join(signs[node] for node in chain) for chain in lesson.figure.chains]
+    lines = [line for chain in chains for line in wrap_text(chain, width - INDENT, FORMULA)]
+    return [Text("Figure", "bold"), *map(_indent, lines), ""] if lines else []
+
+
+def _reading(lesson: Lesson, width: int) -> list[RenderableType]:
+    reading = lesson.reading
+    rows = {"course": reading.source, "terms": ", ".join(reading.terms), "papers": "; ".join(reading.papers)}
+    rows["exercises"] = f"regard lesson {lesson.name} --exercises"
+    names = max(map(len, rows)) + 2
+    blocks: list[RenderableType] = [Text("Read on", "bold")]
+    for name, text in rows.items():
+        lines = join_lines(wrap_text(text, width - INDENT - names))
+        blocks.append(_indent(grid_row(Text(f"{name:{names}}", NAME), lines, gap=0, top=True)))
+    return blocks
 
 
 def _inputs(lesson: Lesson, width: int, color: ColorDepth) -> list[RenderableType]:

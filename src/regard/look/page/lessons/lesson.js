@@ -5,8 +5,10 @@ import { get, post } from "../core/api.js";
 import { h, replace, selectField } from "../core/dom.js";
 import { clearNotices, showError } from "../core/notice.js";
 import { replaceAddress } from "../core/route.js";
+import { exercises } from "./exercises.js";
+import { figure } from "./figure.js";
 import { Inputs } from "./inputs.js";
-import { checks, heading, lessonLinks, step } from "./steps.js";
+import { checks, heading, lessonLinks, reading, step } from "./steps.js";
 
 /** @typedef {import("./steps.js").Lesson} Lesson */
 /** @typedef {import("./steps.js").TrainingStatus} TrainingStatus */
@@ -38,6 +40,8 @@ class LessonScreen {
     this.inputs = null;
     /** @type {boolean|null} `redrawInputs` of the update that waits for the server; null: none */
     this.queued = null;
+    /** @type {HTMLElement|null} stays while numbers change, with the answers typed */
+    this.exercises = null;
     this.working = false;
     this.closed = false;
     this.timer = 0;
@@ -130,10 +134,14 @@ class LessonScreen {
     const open = [...this.steps.querySelectorAll("details")].map((details) => details.open);
     const selectedWord = lesson.inputs.find((input) => input.name === "word")?.data;
     this.steps.classList.remove("stale");
+    const values = [...lesson.inputs, ...lesson.steps.flatMap((one) => one.results)];
     replace(
       this.steps,
+      figure(lesson.figure, new Map(values.map((value) => [value.name, value]))),
       ...lesson.steps.map((one, i) => step(one, i + 1, selectedWord)),
       checks(lesson),
+      this.exercises,
+      reading(lesson),
       lessonLinks(lesson),
     );
     const details = this.steps.querySelectorAll("details");
@@ -152,6 +160,7 @@ class LessonScreen {
       this.update(true).catch(showError);
     });
     this.inputs = inputs;
+    this.exercises = exercises(lesson);
     this.side.hidden = false;
     const hint = h("p", { class: "muted" }, "Change any of them; all steps are recomputed.");
     replace(this.side, h("h2", {}, "Inputs"), hint, inputs.node, ...pickers, this.state);

@@ -13,7 +13,8 @@ import { value, valueName } from "./value.js";
 /**
  * @typedef {{name: string, title: string, part: string, summary: string, previous: string|null, next: string|null,
  *   changed: string[], inputs: import("./inputs.js").Input[], steps: Step[], checks: Check[],
- *   runs: {id: string, name: string}[], chosen: Record<string, string|string[]>}} Lesson
+ *   runs: {id: string, name: string}[], chosen: Record<string, string|string[]>, exercises: string[],
+ *   figure: import("./figure.js").Figure, reading: {source: string, terms: string[], papers: string[]}}} Lesson
  */
 /** @typedef {{training: string[], seconds: number|null, part: string, title: string, summary: string}} TrainingStatus */
 
@@ -81,6 +82,21 @@ function checkResult(check, changed) {
   if (check.holds) return ["✓", `${check.about}: ${check.expected_text}`, "good"];
   const text = `${check.about}: ${check.found_text}; expected ${check.expected_text}`;
   return changed ? ["·", text, "changed-note"] : ["✗", text, "bad"];
+}
+
+/** Item of the course, usual terms and papers. @param {Lesson} lesson */
+export function reading(lesson) {
+  const { source, terms, papers } = lesson.reading;
+  const rows = [
+    ["In the course", [source]],
+    ["Usual terms", [terms.join(", ")]],
+    ["Papers", papers],
+  ];
+  const list = /** @type {[string, string[]][]} */ (rows).flatMap(([name, texts]) => [
+    h("dt", {}, name),
+    ...texts.map((text) => h("dd", {}, text)),
+  ]);
+  return h("section", { class: "card lesson-reading" }, h("h2", {}, "Read on"), h("dl", {}, ...list));
 }
 
 /** @param {Lesson} lesson */

@@ -31,7 +31,9 @@ DECODERS = {
     "attention": (CNN, "{kind='rnnsearch',embedding=6,width=8,alignment=6,maxout=6}"),
     "vit": (VIT, "{kind='transformer',layers=1,width=8,heads=2,ffn_width=16,tie='target'}"),
 }
-TINY = ["task={kind='caption',bleu_images=5}", "data={kind='shapes',count=60}", "train.batch_tokens=16", "train.steps=3"]
+TINY = [
+    "task={kind='caption',bleu_images=5}", "data={kind='shapes',count=60}", "train.batch_tokens=16", "train.steps=3",
+]  # fmt: skip
 
 
 def settings(name):

@@ -205,7 +205,7 @@ class Studio:
                 "parts": with_typical_error(parts, entry),
                 "created": datetime.now(UTC).isoformat(timespec="seconds"),
                 "seconds": seconds,
-                "decode": {"beam": request.beam},
+                "decode": {"beam": request.beam, "search": entry.search},
                 # the pass without the mask reads the first window
                 "supported_changes": [kind for kind in changes if not number or kind != "mask"],
                 "fork": fork_summary(request, condensed, self._base_window(request, number)),

@@ -260,14 +260,15 @@ class Inspector {
   }
 }
 
+/** @param {NonNullable<Header["decode"]>} decode */
+function decodingName({ beam, search }) {
+  if (beam === null) return search ?? "default beam";
+  return beam === 1 ? "greedy" : `beam ${beam}`;
+}
+
 /** Model, step, beam and time, as far as the trace has them. @param {Header} header */
 function traceInfo(header) {
-  const beam =
-    header.decode && !hasSingleAnswer(header) && header.kind !== FILL
-      ? header.decode.beam
-        ? `beam ${header.decode.beam}`
-        : "default beam"
-      : null;
+  const beam = header.decode && !hasSingleAnswer(header) && header.kind !== FILL ? decodingName(header.decode) : null;
   const step = header.model?.step === undefined ? null : `step ${header.model.step.toLocaleString("en")}`;
   const seconds = header.seconds === undefined ? null : `${header.seconds.toFixed(2)} s`;
   return [header.model?.name, step, beam, seconds, header.created ? formatAge(header.created) : null]

@@ -19,8 +19,8 @@ import { hasSaliency } from "./saliency.js";
 /** @typedef {import("../core/types.js").Saliency} Saliency */
 /** @typedef {import("../trace/trace.js").Trace} Trace */
 
-/** Classes and labels that are listed. */
-const BARS = 20;
+/** Classes and labels that are listed, and words at a mask beside other models. */
+const [BARS, MASK_WORDS] = [20, 5];
 
 /** The forecast of a trace; null if it has none. @param {Trace} trace @returns {ForecastParts|null} */
 export function forecastParts({ header }) {
@@ -82,9 +82,9 @@ function forecastTable({ time, times, level, columns }) {
   return table("Forecast as numbers", [time, ...head], rows);
 }
 
-/** Class probabilities, and the text colored by what supports the answer. @param {Context} context */
-async function classesView(context) {
-  const { trace } = context;
+/** Bars of class probabilities, the most probable first; null if a trace has no classes. @param {Trace} trace */
+export async function classBars(trace) {
+  if (!classifies(trace)) return null;
   const probabilities = softmax((await trace.tensor("logits")).data);
   const names = trace.tokens("logits", "label") ?? [];
   const order = Array.from(probabilities.keys()).sort((a, b) => probabilities[b] - probabilities[a] || a - b);
@@ -96,13 +96,28 @@ async function classesView(context) {
       note: rank ? undefined : "answer",
     }));
   const rest = order.length > BARS ? h("p", { class: "muted" }, `The ${BARS} most probable of ${order.length}.`) : null;
+  return h("div", {}, candidateBars("Classes", bars, "class"), rest);
+}
+
+/** The best words at each mask; null if a trace has no masks. @param {Trace} trace */
+export function maskBars({ header }) {
+  if (header.predictions?.kind !== "mask") return null;
+  const lists = header.predictions.positions.map(({ read, best }) =>
+    h("div", {}, h("h3", {}, read.label), candidateBars(`Words at ${read.label}`, best.slice(0, MASK_WORDS), "word")),
+  );
+  return h("div", {}, ...lists);
+}
+
+/** Class probabilities, and the text colored by what supports the answer. @param {Context} context */
+async function classesView(context) {
+  const { trace } = context;
   const support = h("section", { class: "card" }, h("h2", {}, "What supports the answer"));
   if (hasSaliency(trace)) fillSupport(context, support, 0).catch(showError);
   else support.hidden = true;
   return h(
     "div",
     { class: "stack" },
-    h("section", { class: "card" }, h("h2", {}, "Class probabilities"), candidateBars("Classes", bars, "class"), rest),
+    h("section", { class: "card" }, h("h2", {}, "Class probabilities"), await classBars(trace)),
     support,
   );
 }

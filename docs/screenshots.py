@@ -73,10 +73,10 @@ def take_all(page: Page, base: str, studio: Studio) -> None:
     page.get_by_role("button", name="difference").click()
     take_screenshot(page, "whatif", 900)
     go(page, f"{base}#/compare?t={','.join(traces.values())}")
-    page.locator(".lineup .matrix").first.focus()
+    page.locator(".comparison .matrix").first.focus()
     for key in ("ArrowRight", "ArrowDown", "ArrowRight"):
         page.keyboard.press(key)
-    take_screenshot(page, "lineup", 900)
+    take_screenshot(page, "compare", 900)
     go(page, f"{base}#/runs/{models['transformer']}")
     page.get_by_label("Training step").fill("6")
     take_screenshot(page, "training", 1100)

@@ -7,7 +7,7 @@ from pathlib import Path
 from regard.run import Recipe, Run
 
 CAPTION = [
-    "task={kind='caption',scored=2}", "data={kind='shapes',count=60}", "train.batch_tokens=16", "train.steps=2",
+    "task={kind='caption',bleu_images=2}", "data={kind='shapes',count=60}", "train.batch_tokens=16", "train.steps=2",
     "model.encoder={kind='cnn',channels=[4,6],convolutions=1}", "decode.max_extra_tokens=6",
     "model.decoder={kind='rnnsearch',embedding=6,width=8,alignment=6,maxout=6}",
 ]  # fmt: skip

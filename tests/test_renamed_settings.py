@@ -53,9 +53,11 @@ def test_an_old_setting_is_answered_with_the_present_one(old, new):
         assert refusal(table_with(cls, old, kind, 1)) == f'unknown setting "{old}"; {old} is now {present}'
 
 
-def test_the_share_of_movie_reviews_was_that_of_the_test_split():
+def test_some_settings_have_another_present_name_in_tables_of_one_kind():
     shares = [renamed_key(f"data.{old}", "movie-reviews") for old in ("held_out", "watched")]
     assert shares == ["data.test_share", "data.valid_share"]
+    old = {"task": {"kind": "caption", "scored": 5}, "data": {"kind": "shapes"}, "model": {"kind": "encoder-decoder"}}
+    assert refusal(old) == 'unknown setting "task.scored"; task.scored is now task.bleu_images'
 
 
 @pytest.mark.parametrize(("key", "old", "new"), [(*key, new) for key, new in RENAMED_VALUES.items()])

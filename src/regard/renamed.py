@@ -54,6 +54,12 @@ RENAMED = {
 }
 """old key -> present key"""
 
+RENAMED_OF_KIND = {
+    ("task.scored", "caption"): "task.bleu_images",
+    ("data.held_out", "movie-reviews"): "data.test_share",
+}
+"""(old key, kind of its table) -> present key, where it differs from that of other kinds"""
+
 RENAMED_VALUES = {
     ("model.kind", "mixed"): "encoder-decoder",
     ("task.center", "nothing"): "none",
@@ -70,13 +76,15 @@ RENAMED_VALUES = {
 def renamed_key(key: str, kind: object = None) -> str | None:
     """Present name of a renamed setting of a table of this kind, or None.
 
-    An encoder and a decoder have the settings of a model; in movie-reviews the share was that of the test split.
+    An encoder and a decoder have the settings of a model.
 
     >>> renamed_key("train.every"), renamed_key("model.encoder.inner"), renamed_key("train.steps")
     ('train.validate_every', 'model.encoder.ffn_width', None)
+    >>> renamed_key("task.scored"), renamed_key("task.scored", "caption")
+    ('task.bleu_sentences', 'task.bleu_images')
     """
-    if (key, kind) == ("data.held_out", "movie-reviews"):
-        return "data.test_share"
+    if isinstance(kind, str) and (key, kind) in RENAMED_OF_KIND:
+        return RENAMED_OF_KIND[key, kind]
     for half in ("model.encoder.", "model.decoder."):
         if key.startswith(half):
             found = RENAMED.get(f"model.{key.removeprefix(half)}")

@@ -84,7 +84,8 @@ class Run:
             except ModelError:  # a damaged checkpoint says nothing about the recipe
                 pass
         for key, value in config.flat(table).items():
-            if present := renamed_key(key):
+            section = table.get(key.partition(".")[0])
+            if present := renamed_key(key, section.get("kind") if isinstance(section, dict) else None):
                 change = f"{key} is now {present}"
             elif present := RENAMED_VALUES.get((key, str(value))):
                 change = f'{key} = "{value}" is now "{present}"'

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.renamed import RENAMED, RENAMED_VALUES
+from regard.renamed import RENAMED, RENAMED_OF_KIND, RENAMED_VALUES
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "regard"
@@ -116,6 +116,7 @@ def test_the_glossary_has_every_term_in_its_place():
 
 def test_the_glossary_lists_every_renamed_setting():
     expected = [[old, new] for old, new in RENAMED.items()]
+    expected += [[f'{old} of kind = "{kind}"', new] for (old, kind), new in RENAMED_OF_KIND.items()]
     expected += [[f'{key} = "{old}"', f'{key} = "{new}"'] for (key, old), new in RENAMED_VALUES.items()]
     assert [row for row in glossary() if len(row) == 2] == expected
 

@@ -10,7 +10,7 @@ from PIL import Image
 from regard.data.shapes import make_scene
 
 RECIPE = """
-task = {kind = "caption", scored = 4}
+task = {kind = "caption", bleu_images = 4}
 data = {kind = "shapes", count = 60}
 decode = {max_extra_tokens = 8}
 [model]

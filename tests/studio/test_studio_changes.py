@@ -138,17 +138,17 @@ def test_a_selection_in_one_column_applies_to_all(page, server):
         server.trace("rnnsearch", TEXT),
     )
     go(page, server, f"#/compare?t={first['id']},{again['id']},{other['id']}")
-    assert page.locator(".lineup > section h2").all_inner_texts() == ["transformer", "transformer", "rnnsearch"]
-    page.locator(".lineup .matrix").first.focus()
+    assert page.locator(".comparison > section h2").all_inner_texts() == ["transformer", "transformer", "rnnsearch"]
+    page.locator(".comparison .matrix").first.focus()
     for key in ("ArrowRight", "ArrowRight", "ArrowRight"):  # the first key enters at 0, 0
         page.keyboard.press(key)
     source = first["sequences"]["source"][2]["label"]
-    readouts = page.locator(".lineup .matrix + .readout").all_inner_texts()
+    readouts = page.locator(".comparison .matrix + .readout").all_inner_texts()
     assert readouts[0] == readouts[1] and f"{first['sequences']['target'][0]['label']} → {source}:" in readouts[0]
-    picked = page.locator(".lineup > section").nth(1).locator("tr.picked th").all_inner_texts()
+    picked = page.locator(".comparison > section").nth(1).locator("tr.picked th").all_inner_texts()
     assert picked == [first["sequences"]["target"][0]["label"]]
-    page.locator(".lineup > section").nth(1).locator("tbody button").nth(1).click()
-    assert page.locator(".lineup > section").first.locator("tr.picked").count() == 1
+    page.locator(".comparison > section").nth(1).locator("tbody button").nth(1).click()
+    assert page.locator(".comparison > section").first.locator("tr.picked").count() == 1
 
 
 def longest_common(a, b):

@@ -25,7 +25,7 @@ def test_a_comparison_shows_gradient_decay_and_size_of_each_model(page, server, 
     decays = {name: model.teacher_forced(TEXT).gradients(model.module).decay() for name, model in models.items()}
     go(page, server, f"#/compare?t={','.join(traces)}")
     sizes = [sum(weight.numel() for weight in model.module.parameters()) for model in models.values()]
-    displayed = page.locator(".lineup .size").all_inner_texts()
+    displayed = page.locator(".comparison .size").all_inner_texts()
     assert displayed == [f"{size:,} parameters, {display_brief(4 * size / 1e6)} MB" for size in sizes]
     page.locator(".gradient-decay").scroll_into_view_if_needed()
     page.wait_for_selector(".gradient-decay .curves")

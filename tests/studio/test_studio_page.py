@@ -198,9 +198,9 @@ def test_the_comparison_shows_answers_and_log_probabilities_of_all_models(page, 
         box.check()
     page.get_by_label("Sentence for all models").fill(TEXT)
     page.get_by_role("button", name="Run all").click()
-    page.wait_for_selector(".lineup > section:nth-child(3)")
-    assert sorted(page.locator(".lineup h2").all_inner_texts()) == ["rnnsearch", "seq2seq", "transformer"]
-    for section in page.locator(".lineup > section").all():
+    page.wait_for_selector(".comparison > section:nth-child(3)")
+    assert sorted(page.locator(".comparison h2").all_inner_texts()) == ["rnnsearch", "seq2seq", "transformer"]
+    for section in page.locator(".comparison > section").all():
         expected = server.trace(section.locator("h2").inner_text(), TEXT)
         assert section.locator("p.sentence").inner_text().split() == expected["answer"].split()
         log_probs = [

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from regard.errors import RegardError
-from regard.studio import embeddings_api, endpoints, lessons_api, line_api, runs
+from regard.studio import embeddings_api, endpoints, input_examples, lessons_api, line_api, runs
 from regard.studio.errors import ApiError
 from regard.studio.guard import Guard
 from regard.studio.image_input import MAX_IMAGE_BYTES
@@ -54,6 +54,8 @@ def build(studio: Studio) -> Starlette:
         ("/api/v1/info", "GET", lambda studio, request: JSONResponse(studio.info())),
         ("/api/v1/models", "GET", endpoints.list_models),
         ("/api/v1/models/{model}", "GET", endpoints.show_model),
+        ("/api/v1/models/{model}/example", "GET", input_examples.show_example),
+        ("/api/v1/models/{model}/load", "POST", endpoints.load_model),
         ("/api/v1/runs/{model}/metrics", "GET", runs.show_metrics),
         ("/api/v1/runs/{model}/events", "GET", runs.stream_events),
         ("/api/v1/runs/{model}/control", "POST", runs.control_run),

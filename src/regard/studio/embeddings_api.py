@@ -21,12 +21,14 @@ from regard.studio.model_store import ModelEntry
 from regard.studio.request import ApiRequest
 from regard.studio.service import Studio
 from regard.tasks.vectors.predict import embedding_tables
-from regard.tasks.vectors.word_table import Neighbor, WordTable
+from regard.tasks.vectors.word_table import BLANKS, Neighbor, WordTable
 
 MAX_NEIGHBORS, MAX_MAP_WORDS = 100, 200
 """words per list of neighbors, and per map"""
 FIRST_RANK, DEFAULT_MAP_WORDS = 100, 40
 """frequency rank of the first word, and number of words, of a map for which none are named"""
+MIN_COMPLETE = 20
+"""words that a map has before shorter ones are added"""
 Tables = Mapping[str, WordTable]
 """by side: source and target embeddings"""
 
@@ -116,15 +118,37 @@ def load_tables(model: regard.Model) -> Tables:
 
 
 def default_words(table: WordTable) -> list[str]:
-    """Whole words after the most frequent ones; empty if there are too few."""
-    start = FIRST_RANK if len(table.whole_words) >= FIRST_RANK + DEFAULT_MAP_WORDS else 0
-    indices = table.whole_words[start : start + DEFAULT_MAP_WORDS]
+    """Whole words after the most frequent ones, without fragments of words; empty if there are too few."""
+    words = complete_words(table)
+    start = FIRST_RANK if len(words) >= FIRST_RANK + DEFAULT_MAP_WORDS else 0
+    indices = words[start : start + DEFAULT_MAP_WORDS]
     return [table.display_word(index) for index in indices] if len(indices) >= 3 else []
 
 
+def complete_words(table: WordTable) -> list[int]:
+    """Indices of words that are probably not the beginning of longer ones.
+
+    Of subwords such as "qu" and "que", one that others continue is left out, and so are those of less than four
+    letters, as far as MIN_COMPLETE others are left.
+
+    >>> table = WordTable((" qu", " que", " quel", " maison", " jardin"), np.eye(5))
+    >>> [table.words[i] for i in complete_words(table)]
+    [' quel', ' maison', ' jardin']
+    """
+    if not table.has_subwords:
+        return table.whole_words
+    plain = {i: table.words[i].lstrip("".join(BLANKS)).lower() for i in table.whole_words}
+    beginnings = {word[:end] for word in plain.values() for end in range(1, len(word))}
+    complete = [i for i, word in plain.items() if word not in beginnings]
+    for words in ([i for i in complete if len(plain[i]) > 3], complete):
+        if len(words) >= MIN_COMPLETE:
+            return words
+    return complete if len(complete) >= 3 else table.whole_words
+
+
 def word_dict(word: str) -> dict[str, str]:
-    """A word of the table, and its label with white space made visible."""
-    return {"word": word, "label": make_visible(word)}
+    """A word of the table, and its label: without the blank that begins it, other white space made visible."""
+    return {"word": word, "label": make_visible(word.removeprefix(" ") or word)}
 
 
 def neighbor_dicts(neighbors: Sequence[Neighbor]) -> list[dict[str, Any]]:

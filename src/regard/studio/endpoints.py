@@ -19,7 +19,8 @@ from regard.trace import Record
 
 def list_models(studio: Studio, request: ApiRequest) -> Response:
     """All models, and the status of the built-in example."""
-    models = [entry.to_dict() for entry in studio.model_store.entries()]
+    store = studio.model_store
+    models = [entry.to_dict() | {"loaded": store.is_open(entry)} for entry in store.entries()]
     return JSONResponse({"models": models, "example": studio.example.status()})
 
 
@@ -27,6 +28,12 @@ def show_model(studio: Studio, request: ApiRequest) -> Response:
     """One model with its recipe."""
     entry = studio.model_store.entry(request.path["model"])
     return JSONResponse(entry.to_dict() | {"recipe": json_safe(entry.recipe)})
+
+
+def load_model(studio: Studio, request: ApiRequest) -> Response:
+    """Load a model, so that the next pass does not wait for it."""
+    studio.load(request.path["model"])
+    return JSONResponse({"loaded": True})
 
 
 def tokenize(studio: Studio, request: ApiRequest) -> Response:

@@ -139,7 +139,7 @@ def _with_decoding(model: regard.Model, beam: int | None, processor: LogitsProce
     recipe: Any = model.recipe
     if "decode" not in {field.name for field in fields(recipe)}:
         raise ApiError(422, "no-beam", "this model does not use beam search", "leave the beam out")
-    decode = recipe.decode if beam is None else replace(recipe.decode, beam=beam)
+    decode = recipe.decode if beam is None else replace(recipe.decode, beam=beam, sample=False)
     if processor is not None:
         settings = {field.name: getattr(decode, field.name) for field in fields(decode)}
         decode = SteeredDecodeConfig(**settings, processor=processor)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 import regard
+from regard.decode import DecodeConfig
 from regard.errors import RegardError
-from regard.run_summary import RunSummary, display_path, has_recipe, modified_at, summarize_run
+from regard.run_summary import RunSummary, display_path, has_recipe, json_safe, modified_at, summarize_run
 from regard.studio.errors import ApiError
 from regard.tasks.classify.clip_sources import ClipData
 from regard.tasks.classify.image_sources import ImageData
@@ -25,6 +26,8 @@ MAX_OPEN, MAX_LISTED = 2, 500
 EXAMPLE = "built-in example"
 IMAGE_DATA = frozenset(source.__dataclass_fields__["kind"].default for source in get_args(ImageData | ClipData))
 """data.kind of classifiers that read images or clips"""
+DECODING = {"translate": DecodeConfig(), "caption": DecodeConfig(), "generate": DecodeConfig(sample=True, beam=1)}
+"""default decoding settings of the tasks that decode"""
 VOCABULARIES = ("tokenizer.json", "tokenizer.source.json", "vocab.json")
 """vocabulary files of a run"""
 
@@ -71,6 +74,16 @@ class ModelEntry:
         data = self.recipe.get("data")
         return self.reads_images and isinstance(data, dict) and bool(data.get("frames"))
 
+    @property
+    def search(self) -> str | None:
+        """How its recipe decodes, such as "beam 4", "greedy" or "sampled"; None for a task without decoding."""
+        if self.task not in DECODING:
+            return None
+        own, usual = self.recipe.get("decode"), DECODING[self.task]
+        table = own if isinstance(own, dict) else {}
+        beam, sample = table.get("beam", usual.beam), table.get("sample", usual.sample)
+        return "sampled" if sample is True else "greedy" if beam == 1 else f"beam {json_safe(beam)}"
+
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
         return {
@@ -78,6 +91,7 @@ class ModelEntry:
             "name": self.name,
             **{name: self.summary.kind(name) for name in ("model", "task", "data")},
             "usable": self.usable,
+            "search": self.search,
             "image": self.reads_images,
             "clip": self.reads_clips,
             "words": any((self.path / name).is_file() for name in VOCABULARIES),
@@ -133,6 +147,11 @@ class ModelStore:
                 self._open.popitem(last=False)
         return model
 
+    def is_open(self, entry: ModelEntry) -> bool:
+        """Whether the newest checkpoint of a model is in memory."""
+        with self._lock:
+            return (entry.path, _version(entry.path)) in self._open
+
     def encode(self, entry: ModelEntry, text: str) -> Encoded:
         """Tokens of a text under a model's tokenizer."""
         path = self.tokenizer_path(entry)
@@ -151,7 +170,9 @@ class ModelStore:
         if not self.root.is_dir():
             return []
         top = [path for path in _folders(self.root) if not path.name.startswith(".")]
-        return [*top, *(nested for path in top if not has_recipe(path) for nested in _folders(path))]
+        found = [*top, *(nested for path in top if not has_recipe(path) for nested in _folders(path))]
+        # a link to this folder, or to one of its runs, lists no run twice
+        return list({os.path.realpath(path): path for path in reversed(found)}.values())[::-1]
 
     def _name(self, path: Path) -> str:
         return path.name if path == self.root else path.relative_to(self.root).as_posix()

@@ -20,6 +20,7 @@ from regard.look import PixelSaliency, Recording, Saliency, token_label
 from regard.look.decoding_path import ANSWER
 from regard.look.image_records import PIXELS
 from regard.studio import example, interventions
+from regard.studio.answer_parts import answer_with_parts, with_typical_error
 from regard.studio.errors import ApiError
 from regard.studio.exports import find_tensor
 from regard.studio.image_input import (
@@ -155,6 +156,11 @@ class Studio:
                 request = replace(request, base=base)
             return self._run_and_store(entry, model, request, trace_id)
 
+    def load(self, model: str) -> None:
+        """Load a model, so that the next pass does not wait for it."""
+        with self._one_at_a_time():
+            self.model_store.open(self.model_store.entry(model))
+
     def _check(self, entry: ModelEntry, model: regard.Model, request: TraceRequest) -> None:
         """Refuse a text that is too long to draw, or whose recording would be too large."""
         if entry.reads_images:
@@ -181,7 +187,7 @@ class Studio:
         """Run one pass and store its trace; of a text generated in several windows, one trace per window."""
         started = time.perf_counter()
         try:
-            recording, answer = run_traced(model, request)
+            recording, answer, parts = run_traced(model, request)
         except RegardError as error:
             raise ApiError(422, "not-answered", str(error), "try another text or another model") from None
         first = self.trace_store.new_id() if trace_id is None else trace_id
@@ -196,9 +202,10 @@ class Studio:
                 "kind": model.recipe.kind(),
                 "text": request.text,
                 "answer": answer,
+                "parts": with_typical_error(parts, entry),
                 "created": datetime.now(UTC).isoformat(timespec="seconds"),
                 "seconds": seconds,
-                "decode": {"beam": request.beam},
+                "decode": {"beam": request.beam, "search": entry.search},
                 # the pass without the mask reads the first window
                 "supported_changes": [kind for kind in changes if not number or kind != "mask"],
                 "fork": fork_summary(request, condensed, self._base_window(request, number)),
@@ -302,14 +309,11 @@ def model_size(model: regard.Model) -> dict[str, int]:
     return counts | {"bytes": sum(weight.numel() * weight.element_size() for weight in weights)}
 
 
-def run_traced(model: regard.Model, request: TraceRequest) -> tuple[Recording, str]:
-    """Recording and answer of one pass."""
+def run_traced(model: regard.Model, request: TraceRequest) -> tuple[Recording, str, dict[str, Any]]:
+    """Recording and answer of one pass, and the parts of the answer."""
     with apply_interventions(model, request.beam, request.changes):
         with model.record(replacements(request.changes)) as recording:
-            if request.pixels is not None:
-                answer = image_model(model).predict_pixels(request.pixels)
-            else:
-                answer = model.predict_text(request.text)
+            answer, parts = answer_with_parts(model, request.text, request.pixels)
         if any(isinstance(change, RemoveCausalMask) for change in request.changes):
             recording = run_unmasked(model, request.text, recording, replacements(request.changes))
     ids = [int(i) for record in recording.find(ANSWER)[:1] for i in record.data[0]]
@@ -318,7 +322,7 @@ def run_traced(model: regard.Model, request: TraceRequest) -> tuple[Recording, s
     if forced is not None and ids[at : at + 1] != [forced.id]:  # such as <EOS> before min_length
         message = f"{forced.label!r} is not possible at this step: the decoding settings forbid it"
         raise ApiError(422, "not-possible", message, "choose another word")
-    return recording, answer
+    return recording, answer, parts
 
 
 def unmasked_window(request: TraceRequest) -> dict[str, Any]:

@@ -253,6 +253,10 @@ class Model(SentenceReader, ABC):
     def predict_text(self, text: str) -> str:
         """The output for one text, as the task's command prints it."""
 
+    def predict_parts(self, text: str) -> tuple[str, dict[str, Any]]:
+        """The output for one text, and its parts as plain JSON where a page can draw more than a text."""
+        return self.predict_text(text), {}
+
     def run_for_trace(self, text: str) -> str:
         """Run the forward pass that `regard look` records; returns the output."""
         return self.predict_text(text)

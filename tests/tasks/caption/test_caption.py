@@ -31,7 +31,9 @@ DECODERS = {
     "attention": (CNN, "{kind='rnnsearch',embedding=6,width=8,alignment=6,maxout=6}"),
     "vit": (VIT, "{kind='transformer',layers=1,width=8,heads=2,ffn_width=16,tie='target'}"),
 }
-TINY = ["task={kind='caption',scored=5}", "data={kind='shapes',count=60}", "train.batch_tokens=16", "train.steps=3"]
+TINY = [
+    "task={kind='caption',bleu_images=5}", "data={kind='shapes',count=60}", "train.batch_tokens=16", "train.steps=3",
+]  # fmt: skip
 
 
 def settings(name):
@@ -267,7 +269,7 @@ def test_an_image_that_cannot_be_captioned_is_an_error_with_its_line(attentive, 
         (["data.size=0"], "size = 0 must be at least 1"),
         (["data.size=5000"], "size = 5000 must be at most 1024 pixels"),
         (["task.max_tokens=0"], "max_tokens = 0 must be at least 1"),
-        (["task.scored=0", "train.best_metric=bleu"], 'train.best_metric = "bleu" needs images'),
+        (["task.bleu_images=0", "train.best_metric=bleu"], 'train.best_metric = "bleu" needs images'),
         (["text.kind=bpe", "text.dropout=0.1"], "captions are tokenized once, in preparation; set it to 0"),
         (["model.decoder.positions=learned", "model.decoder.max_positions=10"], "takes 41 positions, <EOS> included"),
     ],

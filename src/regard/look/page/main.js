@@ -7,9 +7,9 @@ import { parseRoute } from "./core/route.js";
 import { applyTheme, watchTheme } from "./core/theme.js";
 import { lessonList } from "./lessons/lesson-list.js";
 import { lesson } from "./lessons/lesson.js";
+import { compare } from "./screens/compare.js";
 import { home } from "./screens/home.js";
 import { inspector } from "./screens/inspector.js";
-import { lineup } from "./screens/lineup.js";
 import { TopBar } from "./screens/top-bar.js";
 import { training } from "./screens/training.js";
 import { vocabulary } from "./screens/vocabulary.js";
@@ -46,7 +46,7 @@ async function openScreen([name, id], query) {
   if (name === "t" && id) return inspector(await openTrace(id), query);
   if (name === "runs" && id) return training(id);
   if (name === "embed" && id) return vocabulary(id, query);
-  if (name === "compare") return lineup(query, info.sentence);
+  if (name === "compare") return compare(query);
   if (name === "learn") return id ? lesson(id, query) : lessonList();
   return home(
     (model) => bar.choose(model),

@@ -26,7 +26,7 @@ class CaptionConfig:
     word_dropout: float = 0.0
     """share of the words that the decoder reads as the unknown token in training, so that it learns to look at
     the image instead (Bowman et al. 2016)"""
-    scored: int = 200
+    bleu_images: int = 200
     """validation images that are captioned greedily and scored with BLEU and exact match at each validation; 0: none"""
     samples: int = 4
     """how many of these are written to samples.jsonl"""
@@ -35,7 +35,7 @@ class CaptionConfig:
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "max_tokens")
-        check_at_least(self, 0, "scored", "samples")
+        check_at_least(self, 0, "bleu_images", "samples")
         check_share(self, "word_dropout")
 
 

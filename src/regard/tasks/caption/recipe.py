@@ -81,8 +81,8 @@ class CaptionRecipe(Recipe):
     def __post_init__(self) -> None:
         check_model(self.model, self.data.shape())
         check_positions(self.model, self.task)
-        if self.train.best_metric in ("bleu", "exact") and not self.task.scored:
-            raise ConfigError(f'train.best_metric = "{self.train.best_metric}" needs images, and task.scored is 0')
+        if self.train.best_metric in ("bleu", "exact") and not self.task.bleu_images:
+            raise ConfigError(f'train.best_metric = "{self.train.best_metric}" needs images, and task.bleu_images is 0')
         if self.text.dropout:
             raise ConfigError(
                 f"text.dropout = {self.text.dropout}: captions are tokenized once, in preparation; set it to 0"
@@ -185,7 +185,7 @@ class CaptionValidation:
     def __call__(self) -> tuple[Mapping[str, float], Sequence[Mapping[str, Any]]]:
         metrics = validation_loss(self.objective, self.loader, self.loader.group)
         size = len(self.loader.valid)
-        rows = np.arange(min(size, self.task.scored)) * size // max(1, min(size, self.task.scored))
+        rows = np.arange(min(size, self.task.bleu_images)) * size // max(1, min(size, self.task.bleu_images))
         if not len(rows):
             return metrics, ()
         scores, samples = torch.zeros(2, dtype=torch.double), []

@@ -110,7 +110,8 @@ class ForecastView(View):
     def to_dict(self) -> dict[str, Any]:
         parts = ("past", "expected", "lower", "upper")
         panels = [{"name": p.name, **{part: list(getattr(p, part)) for part in parts}} for p in self.panels]
-        return {"title": self.title, "times": list(self.times), "level": self.level, "columns": panels}
+        about = {"title": self.title, "time": self.time, "times": list(self.times), "level": self.level}
+        return {**about, "columns": panels}
 
     def _panel(self, panel: Panel, width: int, height: int) -> list[str]:
         values = [*panel.past, *panel.expected]

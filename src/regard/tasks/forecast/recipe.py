@@ -275,6 +275,12 @@ class ForecastModel(Model):
     def predict_text(self, text: str) -> str:
         return self.forecast(self.parse(text)).csv()
 
+    def predict_parts(self, text: str) -> tuple[str, dict[str, Any]]:
+        """The forecast as CSV; and past, expected values and intervals of each column."""
+        rows = self.parse(text)
+        found = self.forecast(rows)
+        return found.csv(), {"window": self.recipe.task.window, **self.view(rows, found).to_dict()}
+
     def run_for_trace(self, text: str) -> str:
         self.predict_text(text)
         return text

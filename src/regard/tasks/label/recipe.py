@@ -308,6 +308,12 @@ class LabelModel(TaggerSentences, Model):
     def predict_text(self, text: str) -> str:
         return self.label(text).output
 
+    def predict_parts(self, text: str) -> tuple[str, dict[str, Any]]:
+        """The labeled text; and each token with its label and the probability of the label."""
+        found = self.label(text)
+        tokens = [{"text": one.text, "label": one.tag, "probability": one.probability} for one in found.tokens]
+        return found.output, {"tokens": tokens, "is_chain": isinstance(self.module, CRFTagger)}
+
     def id_to_token(self) -> Mapping[str, Callable[[int], str]]:
         pieces = self.artifacts.subwords
         return {"source": self.vocab.word if pieces is None else pieces.tokenizer.token}

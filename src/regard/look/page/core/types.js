@@ -27,7 +27,12 @@
  *   state: "on"|"pruned"|"ended"|"open", chosen: boolean, best?: number, worst?: number}} BeamNode
  * @typedef {{id: string, name: string, step?: number, parameters?: number, bytes?: number}} ModelName
  * @typedef {{id: string, model: ModelName, kind?: string, text: string, answer: string, created: string, seconds: number,
- *   decode: {beam: number|null}}} Summary
+ *   decode: {beam: number|null, search?: string|null}}} Summary
+ * @typedef {{title: string, time: string, times: string[], level: number, window: number,
+ *   columns: {name: string, past: number[], expected: number[], lower: number[], upper: number[]}[]}} ForecastParts
+ * @typedef {{text: string, label: string, probability: number|null}} LabeledToken
+ * @typedef {{numbers: {name: string, mean: number, deviation: number}[], rmse: number|null,
+ *   is_position: boolean}} NumberParts
  * @typedef {{kind: "head", tensor: string, head: number}|{kind: "positions"}|{kind: "mask"}
  *   |{kind: "row", tensor: string, head: number, query: number, weights: number[]}
  *   |{kind: "token", step: number, id: number, label: string}} Change
@@ -37,6 +42,7 @@
  * @typedef {Summary & {format: string, sequences: Record<string, Token[]>, tensors: Description[], steps: Step[],
  *   predictions?: {kind: "next"|"mask", positions: Prediction[]}|null, lens_tokens?: Record<string, Token>,
  *   window?: {number: number, count: number, before: number[], tokens: number, total: number}|null, windows?: string[],
+ *   parts?: ForecastParts|{tokens: LabeledToken[], is_chain: boolean}|NumberParts|{},
  *   graph?: Graph|null, beam: BeamNode[], fork: Fork|null, supported_changes?: string[], omitted?: string[],
  *   gradients?: Gradients[], saliency?: Saliency}} Header
  * @typedef {{distances: number[], norms: number[], rate: number|null, relative: boolean}} Decay
@@ -47,7 +53,7 @@
  *   scores: number[][][][][]}} PixelSaliency
  * @typedef {{state: "absent"|"training"|"ready"|"failed", seconds: number|null, message: string|null}} ExampleState
  * @typedef {{id: string, name: string, model: string|null, task: string|null, data: string|null, usable: boolean,
- *   words: boolean, image: boolean, clip: boolean, step: number|null, best: Record<string, number>, changed: number|null,
+ *   search: string|null, loaded: boolean, words: boolean, image: boolean, clip: boolean, step: number|null, best: Record<string, number>, changed: number|null,
  *   unreadable: string|null}} Model
  * @typedef {{id: string, name: string, year: number, part: string, idea: string, paper: string, against: string,
  *   new: string, after: string[], file: string, lines: number, lesson: string|null, command: string|null,

@@ -2,12 +2,13 @@
 /** Start page: recent traces, models, a built-in example for a start without models, and the line of systems. */
 import { get, post } from "../core/api.js";
 import { h, replace, word } from "../core/dom.js";
-import { formatAge, formatNumber } from "../core/format.js";
+import { formatAge } from "../core/format.js";
 import { showError } from "../core/notice.js";
 import { traceAddress, wordsAddress } from "../core/route.js";
+import { formatMetric, metricTitle } from "../core/scores.js";
 import { inputTitle, outputTitle } from "../widgets/csv-input.js";
 import { scrollBox } from "../widgets/table.js";
-import { isComparable } from "./lineup.js";
+import { isComparable } from "./compare.js";
 import { systemLine } from "./system-line.js";
 
 /** @typedef {import("../core/types.js").Model} Model */
@@ -52,8 +53,7 @@ class Home {
 
   async draw() {
     const [listed, recent, line] = await Promise.all([get("models"), get("traces"), get("line")]);
-    const compare =
-      listed.models.filter(isComparable).length > 1 ? h("a", { href: "#/compare" }, "Compare them") : null;
+    const compare = listed.models.filter(isComparable).length > 1 ? h("a", { href: "#/compare" }, "Compare") : null;
     replace(
       this.models,
       h("div", { class: "row" }, h("h2", {}, "Models"), compare),
@@ -135,11 +135,31 @@ function noModels() {
 /** @param {Record<string, number>} best */
 function formatScores(best) {
   const metrics = Object.entries(best).filter(([name, value]) => name !== "step" && typeof value === "number");
-  return metrics.map(([name, value]) => `${name} ${formatNumber(value)}`).join(", ") || "–";
+  return metrics.map(([name, value]) => `${metricTitle(name)} ${formatMetric(name, value)}`).join(", ") || "–";
+}
+
+/** Traces that are listed at once, and characters of a text in the list. */
+const [SHOWN, TEXT] = [6, 90];
+
+/** The beginning of a text, on one line. @param {string} text */
+function shorten(text) {
+  const letters = [...text.replace(/\s+/gu, " ").trim()];
+  return letters.length > TEXT ? `${letters.slice(0, TEXT - 1).join("")}…` : letters.join("");
+}
+
+/** The latest traces; the others are listed on request. @param {Summary[]} all */
+function traceList(all) {
+  const rest = all.slice(SHOWN);
+  return h(
+    "div",
+    {},
+    traceItems(all.slice(0, SHOWN)),
+    rest.length ? h("details", {}, h("summary", {}, `${rest.length} earlier`), traceItems(rest)) : null,
+  );
 }
 
 /** @param {Summary[]} all */
-function traceList(all) {
+function traceItems(all) {
   return h(
     "ul",
     { class: "traces" },
@@ -150,9 +170,9 @@ function traceList(all) {
         h(
           "a",
           { href: traceAddress(trace.id) },
-          word(inputTitle(trace.kind, trace.text), "sentence source"),
+          word(shorten(inputTitle(trace.kind, trace.text)), "sentence source"),
           " → ",
-          word(outputTitle(trace.kind, trace.answer) || "(empty)", "sentence target"),
+          word(shorten(outputTitle(trace.kind, trace.answer)) || "(empty)", "sentence target"),
         ),
         h("span", { class: "muted" }, ` ${trace.model.name}, ${formatAge(trace.created)}`),
       ),

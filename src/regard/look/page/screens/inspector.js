@@ -4,6 +4,7 @@ import { ApiError } from "../core/api-error.js";
 import { h, replace, word } from "../core/dom.js";
 import { formatAge } from "../core/format.js";
 import { Selection } from "../core/selection.js";
+import { answerTab, hasAnswer, labeledTokens } from "../tabs/answer.js";
 import { attentionTab, attentionTensors } from "../tabs/attention.js";
 import { decodeTab, hasSteps } from "../tabs/decode.js";
 import { generationTab, hasCache } from "../tabs/generation.js";
@@ -19,6 +20,7 @@ import { sceneTab } from "../tabs/scene.js";
 import { forkSummary, whatIfButtons } from "../tabs/what-if.js";
 import { FORECAST, inputTitle, outputTitle } from "../widgets/csv-input.js";
 import { Drawer } from "../widgets/drawer.js";
+import { labeledSentence } from "../widgets/labeled-words.js";
 import { exportDialog } from "./export.js";
 import { windowNote } from "./window-note.js";
 import { outline } from "./outline.js";
@@ -34,6 +36,7 @@ const LONG = 240;
 
 /** @type {Record<string, Tab>} */
 const TABS = {
+  answer: { text: "Answer", make: answerTab, fits: hasAnswer },
   scene: { text: "Scene", make: sceneTab, fits: () => true },
   image: { text: "Image", make: imageTab, fits: isImage },
   attention: { text: "Attention", make: attentionTab, fits: ({ header }) => attentionTensors(header).length > 0 },
@@ -116,6 +119,7 @@ class Inspector {
 
   head() {
     const { header, live } = this.trace;
+    const labels = labeledTokens(header);
     const [input, answer] = [inputTitle(header.kind, header.text), outputTitle(header.kind, header.answer)];
     return h(
       "header",
@@ -123,11 +127,15 @@ class Inspector {
       h(
         "h1",
         input.length + answer.length > LONG ? { class: "long", tabindex: "0" } : {},
-        word(input, "sentence source"),
-        answer !== input ? h("span", { class: "arrow", "aria-label": "output" }, " → ") : null,
-        answer !== input ? word(answer || "(empty)", "sentence target") : null,
+        ...(labels
+          ? [labeledSentence(labels)]
+          : [
+              word(input, "sentence source"),
+              answer !== input ? h("span", { class: "arrow", "aria-label": "output" }, " → ") : null,
+              answer !== input ? word(answer || "(empty)", "sentence target") : null,
+            ]),
       ),
-      header.kind === FORECAST
+      header.kind === FORECAST && !header.parts
         ? h("details", {}, h("summary", {}, "Forecast"), h("pre", { tabindex: "0" }, header.answer))
         : null,
       h(
@@ -252,14 +260,15 @@ class Inspector {
   }
 }
 
+/** @param {NonNullable<Header["decode"]>} decode */
+function decodingName({ beam, search }) {
+  if (beam === null) return search ?? "default beam";
+  return beam === 1 ? "greedy" : `beam ${beam}`;
+}
+
 /** Model, step, beam and time, as far as the trace has them. @param {Header} header */
 function traceInfo(header) {
-  const beam =
-    header.decode && !hasSingleAnswer(header) && header.kind !== FILL
-      ? header.decode.beam
-        ? `beam ${header.decode.beam}`
-        : "default beam"
-      : null;
+  const beam = header.decode && !hasSingleAnswer(header) && header.kind !== FILL ? decodingName(header.decode) : null;
   const step = header.model?.step === undefined ? null : `step ${header.model.step.toLocaleString("en")}`;
   const seconds = header.seconds === undefined ? null : `${header.seconds.toFixed(2)} s`;
   return [header.model?.name, step, beam, seconds, header.created ? formatAge(header.created) : null]

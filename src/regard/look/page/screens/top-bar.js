@@ -8,14 +8,19 @@ import { toggleTheme } from "../core/theme.js";
 import { CsvInput, FORECAST } from "../widgets/csv-input.js";
 import { ImageInput } from "../widgets/image-input.js";
 import { helpDialog } from "../widgets/keys.js";
+import { RunProgress } from "../widgets/run-progress.js";
 
 /** @typedef {import("../core/types.js").Model} Model */
 /** @typedef {import("../core/types.js").Info} Info */
 
-/** Tasks that answer in one pass, without a search. */
-const SINGLE_PASS = ["classify", "label", "fill", "regress", FORECAST, VECTORS];
-/** A text with masks, for models that fill them. */
-const MASKED = "Let's make [MASK] chicken! [SEP] It [MASK] great with orange sauce";
+/** Beams to choose from. */
+const BEAMS = [1, 2, 4, 8];
+/** What a text of each task is called. */
+const INPUTS = /** @type {Record<string, string>} */ ({
+  generate: "Beginning of a text",
+  fill: "Text with [MASK]",
+  vectors: "Word or sum",
+});
 
 export class TopBar {
   /** @param {Info} info @param {() => void} onThemeChange */
@@ -24,7 +29,10 @@ export class TopBar {
     this.models = h("select", { "aria-label": "Model", name: "model", onchange: () => this.adaptToModel() });
     /** @type {Map<string, Model>} */
     this.known = new Map();
-    this.series = new CsvInput(info.limits.series);
+    /** @type {Map<string, string|null>} example input of each model */
+    this.examples = new Map();
+    this.progress = new RunProgress();
+    this.series = new CsvInput(info.limits.series, () => this.examples.get(this.models.value) ?? null);
     this.image = new ImageInput(info.limits.image);
     this.input = h("input", {
       type: "text",
@@ -36,12 +44,7 @@ export class TopBar {
       maxlength: info.limits.characters,
       placeholder: info.sentence,
     });
-    this.beam = h(
-      "select",
-      { "aria-label": "Beam", name: "beam" },
-      h("option", { value: "" }, "beam: default"),
-      ...[1, 2, 4, 8].map((width) => h("option", { value: width }, width === 1 ? "greedy" : `beam ${width}`)),
-    );
+    this.beam = h("select", { "aria-label": "Decoding", name: "beam" });
     this.button = h("button", { type: "submit", class: "primary" }, "Run");
     this.form = h(
       "form",
@@ -68,6 +71,7 @@ export class TopBar {
       this.form,
       ...commonButtons(onThemeChange),
     );
+    this.node.append(this.progress.node);
   }
 
   async refresh() {
@@ -108,18 +112,44 @@ export class TopBar {
 
   /** Text for the chosen model if none is typed. */
   get example() {
-    return this.task === "fill" ? MASKED : this.info.sentence;
+    return this.examples.get(this.models.value) ?? (this.task === "translate" ? this.info.sentence : "");
+  }
+
+  /** Loads an example input of the chosen model, once. */
+  async loadExample() {
+    const model = this.models.value;
+    if (!model || this.examples.has(model) || this.isVectors || this.isImage) return;
+    this.examples.set(model, null);
+    const { text } = await get(`models/${encodeURIComponent(model)}/example`);
+    this.examples.set(model, text);
+    if (this.models.value === model) this.adaptToModel();
+  }
+
+  /** Lists the ways of decoding that the chosen model has; that of its recipe is first. */
+  listBeams() {
+    const usual = this.known.get(this.models.value)?.search ?? null;
+    const before = this.beam.value;
+    const named = BEAMS.map((width) => ({ value: String(width), text: width === 1 ? "greedy" : `beam ${width}` }));
+    replace(
+      this.beam,
+      h("option", { value: "" }, `${usual ?? ""} (recipe)`),
+      ...named.map(({ value, text }) => h("option", { value }, text)),
+    );
+    this.beam.value = before;
+    this.beam.hidden = usual === null;
   }
 
   /** Shows the kind of input that the chosen model reads. */
   adaptToModel() {
     this.input.hidden = this.isForecast || this.isImage;
-    this.beam.hidden = SINGLE_PASS.includes(this.task) || this.isImage;
+    this.listBeams();
     this.image.node.hidden = !this.isImage;
     this.image.adapt(this.task, this.known.get(this.models.value)?.clip === true);
     this.series.node.hidden = !this.isForecast;
-    this.input.placeholder = this.isVectors ? "a word, or king - man + woman" : this.example;
-    this.input.setAttribute("aria-label", this.isVectors ? "Word or sum" : "Sentence");
+    this.series.adapt();
+    this.input.placeholder = this.isVectors ? "a word, or king - man + woman" : this.isForecast ? "" : this.example;
+    this.input.setAttribute("aria-label", INPUTS[this.task] ?? "Sentence");
+    this.loadExample().catch(showError);
   }
 
   /** @param {string} model */
@@ -137,18 +167,19 @@ export class TopBar {
 
   /** Fills in the input of a trace, to be changed and run again. @param {import("../core/types.js").Header} header */
   show(header) {
+    this.pick(header.model.id);
     if (header.kind === FORECAST) this.series.show(header.text);
     else if (header.tensors.some((tensor) => tensor.name === "pixels")) this.image.show(header.text);
     else this.input.value = header.text;
-    this.pick(header.model.id);
+    this.beam.value = String(header.decode?.beam ?? "");
+    if (this.beam.selectedIndex < 0) this.beam.value = "";
   }
 
   /** What is sent to the server beside the model. */
   request() {
-    if (this.isImage) return this.image.request;
-    const text = this.isForecast ? this.series.text : this.input.value.trim() || this.example;
-    const beam = this.beam.value && !this.beam.hidden ? { beam: Number(this.beam.value) } : {};
-    return { text, decode: beam };
+    const decode = this.beam.value && !this.beam.hidden ? { beam: Number(this.beam.value) } : {};
+    if (this.isImage) return { ...this.image.request, decode };
+    return { text: this.isForecast ? this.series.text : this.input.value.trim() || this.example, decode };
   }
 
   async run() {
@@ -160,13 +191,26 @@ export class TopBar {
     this.button.textContent = "Running";
     clearNotices();
     try {
-      const header = await post("traces", { model: this.models.value, ...this.request() });
+      const [model, request] = [this.models.value, this.request()];
+      await this.loadModel(model);
+      this.progress.show("Running the model");
+      const header = await post("traces", { model, ...request });
       location.hash = traceAddress(header.id, { tab: parseRoute().query.get("tab") });
     } catch (error) {
       showError(error);
     }
+    this.progress.hide();
     this.button.textContent = "Run";
     this.button.disabled = false;
+  }
+
+  /** Loads a model that is not in memory; the first one also waits for the libraries. @param {string} id */
+  async loadModel(id) {
+    const model = this.known.get(id);
+    if (!model || model.loaded) return;
+    this.progress.show(`Loading ${model.name}`);
+    await post(`models/${encodeURIComponent(id)}/load`, {});
+    model.loaded = true;
   }
 }
 

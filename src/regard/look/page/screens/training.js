@@ -4,6 +4,7 @@ import { get } from "../core/api.js";
 import { h, replace, word } from "../core/dom.js";
 import { formatNumber } from "../core/format.js";
 import { showError } from "../core/notice.js";
+import { capitalize, metricTitle } from "../core/scores.js";
 import { chart } from "../widgets/chart.js";
 import { table } from "../widgets/table.js";
 import { Probe } from "./probe.js";
@@ -133,8 +134,6 @@ function charts(rows) {
   const scores = [...new Set(validations.flatMap((row) => Object.keys(row)))].filter(
     (key) => !["event", "step", "best", "loss"].includes(key),
   );
-  /** @type {(name: string) => string} */
-  const title = (name) => ({ ppl: "Perplexity", bleu: "BLEU", bits: "Bits per character" })[name] ?? name;
   const speed = (/** @type {Row} */ row) => (row.seconds > 0 ? row.tokens / row.seconds : null);
   const smoothing = rows.findLast((row) => row.event === "began")?.label_smoothing;
   return [
@@ -147,7 +146,7 @@ function charts(rows) {
       smoothing ? `The training loss has label smoothing ${smoothing}, the validation loss has none.` : "",
     ),
     ...scores.map((key) =>
-      chart(title(key), [
+      chart(capitalize(metricTitle(key)), [
         { name: "validation", role: "chosen", dots: true, points: points(validations, (row) => row[key]) },
       ]),
     ),

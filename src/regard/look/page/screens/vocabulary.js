@@ -208,9 +208,9 @@ class Vocabulary {
   }
 }
 
-/** Whether a word can be typed as it is shown, such as ␣sea, in a list. @param {{word: string, label: string}} found */
+/** Whether a word can be typed as it is shown in a list of words. @param {{word: string, label: string}} found */
 function isTypable(found) {
-  return found.label.replace(/^␣/u, " ") === found.word && !/\s/u.test(found.label);
+  return found.label === found.word.replace(/^ /u, "") && !/\s/u.test(found.label);
 }
 
 /** A text field with a button, an error message and a result. */

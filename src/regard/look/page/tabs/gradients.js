@@ -55,7 +55,7 @@ function card(context, gradients, names) {
       {},
       "Each row is the loss of a target word, each column the state after an input word. Input: ",
       word(trace.header.text, "sentence source"),
-      ", with its recorded answer.",
+      trace.header.sequences.source ? ", with its recorded answer." : "; what was generated after it is not read.",
     ),
     matrix({
       title: `|dL/dh|, h = ${gradients.name}`,
@@ -68,15 +68,30 @@ function card(context, gradients, names) {
       top: numbers.reduce((a, b) => Math.max(a, b), 0),
       roles: ["target", gradients.side === "source" ? "source" : "target"],
     }),
+    ...zeroNotes(gradients).map((text) => h("p", { class: "muted" }, text)),
   );
+}
+
+/** Why a first row or a last column has no gradient at all. @param {Gradients} gradients @returns {string[]} */
+function zeroNotes({ norms, rows, columns }) {
+  const [first, last] = [norms[0] ?? [], columns.length - 1];
+  const loss = stripWordMark(rows[0] ?? "");
+  const state = stripWordMark(columns[last] ?? "");
+  return [
+    norms.length > 1 && first.every((norm) => norm === 0)
+      ? `The row of ${loss} is 0: it was predicted before any of these states existed. In RNNsearch a word is predicted from the state before its predecessor is read, the first one from the start state.`
+      : "",
+    norms.length > 1 && norms.every((row) => row[last] === 0)
+      ? `The column of ${state} is 0: no word was predicted from that state, which is the last.`
+      : "",
+  ].filter(Boolean);
 }
 
 /** @param {Gradients} gradients */
 function decayChart({ decay: { distances, norms, rate, relative } }) {
   const points = /** @type {[number, number][]} */ (distances.map((distance, i) => [distance, Math.log10(norms[i])]));
-  const curve = chart(`log₁₀ |dL/dh| against distance${relative ? ", relative to that at 0" : ""}`, [
-    { name: "mean", role: "attention", points },
-  ]);
+  const title = `log₁₀ |dL/dh|${relative ? ", relative to that at 0" : ""}`;
+  const curve = chart(title, [{ name: "mean", role: "attention", points }], "", "distance");
   return [
     h("div", { class: "charts" }, curve),
     rate === null

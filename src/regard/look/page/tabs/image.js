@@ -9,6 +9,7 @@ import { figure, largest, numberPicture, picture } from "../widgets/picture.js";
 import { table } from "../widgets/table.js";
 import { clipStatesCard, frameRow, numberRow } from "./image-clip.js";
 import { filtersCard, mapsCard, normCard } from "./image-layers.js";
+import { numbersCard } from "./image-numbers.js";
 import { wordsCard } from "./image-words.js";
 import { attentionCard, patchesCard, positionsCard } from "./image-patches.js";
 
@@ -44,7 +45,7 @@ export async function imageTab(context) {
     classifies
       ? await predictionCard(trace, frames)
       : regresses
-        ? await numbersCard(trace, frames)
+        ? await numbersCard(trace, frames, inputPicture(frames))
         : captionCard(trace, pixels),
     classifies || regresses ? null : await wordsCard(trace, pixels),
     saliency,
@@ -77,26 +78,6 @@ function inputPicture(frames) {
   if (frames.length === 1) return figure(picture(frames[0], WIDTH, `the image, ${size}`), size);
   const note = h("p", { class: "muted" }, `${frames.length} frames of ${size}`);
   return h("div", { class: "clip" }, frameRow(frames), note);
-}
-
-/** The image or clip, and the predicted numbers. @param {Trace} trace @param {Pixels[]} frames */
-async function numbersCard(trace, frames) {
-  const numbers = await trace.tensor("prediction");
-  const names = trace.tokens("prediction", "output") ?? [];
-  const rows = Array.from(numbers.data, (value, i) =>
-    h("tr", {}, h("th", { scope: "row" }, word(names[i]?.label ?? String(i))), h("td", {}, formatNumber(value))),
-  );
-  return h(
-    "section",
-    { class: "card" },
-    h("h2", {}, frames.length > 1 ? "Clip and numbers" : "Image and numbers"),
-    h(
-      "div",
-      { class: "row wrap top" },
-      inputPicture(frames),
-      table("Predicted numbers", ["name", "number"], rows, { kind: "numbers" }),
-    ),
-  );
 }
 
 /** The image or clip, and the most probable labels. @param {Trace} trace @param {Pixels[]} frames */

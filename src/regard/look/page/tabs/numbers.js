@@ -9,6 +9,8 @@ import { scrollBox } from "../widgets/table.js";
 /** @typedef {import("../core/types.js").Index} Index */
 
 const [ROWS, COLUMNS, MAX_OPTIONS] = [40, 16, 1000];
+/** Numbers up to which the two axes shown are loaded at once; of larger ones only what is visible. */
+const MAX_LOADED = 4_000_000;
 
 /** @param {Context} context */
 export async function numbersTab(context) {
@@ -70,6 +72,21 @@ class Sheet {
     return this.others.map((axis) => `${axis}:${this.fixed[axis]}`).join(",");
   }
 
+  /** Whether the two axes shown are too large to load at once. */
+  get isLarge() {
+    return this.size(this.rows) * this.size(this.columns) > MAX_LOADED;
+  }
+
+  /** The numbers shown, and the position of the first: all, or a part of a large tensor. */
+  async load() {
+    if (!this.isLarge) return { tensor: await this.context.trace.tensor(this.name, this.slice), top: 0, left: 0 };
+    const range = (/** @type {string|null} */ axis, /** @type {number} */ start, /** @type {number} */ count) =>
+      axis === null ? "" : `${axis}:${start}-${Math.min(this.size(axis), start + count) - 1}`;
+    const parts = [this.slice, range(this.rows, this.top, ROWS), range(this.columns, this.left, COLUMNS)];
+    const tensor = await this.context.trace.tensor(this.name, parts.filter(Boolean).join(","));
+    return { tensor, top: this.top, left: this.left };
+  }
+
   /** @param {number} i @param {number} j @returns {Index} */
   index(i, j) {
     return { ...(this.rows ? { [this.rows]: i } : {}), ...(this.columns ? { [this.columns]: j } : {}) };
@@ -120,9 +137,10 @@ class Sheet {
   }
 
   async drawTable() {
-    const tensor = await this.context.trace.tensor(this.name, this.slice);
     const [m, n] = [this.size(this.rows), this.size(this.columns)];
     this.top = Math.min(this.top, Math.max(0, m - 1));
+    this.left = Math.min(this.left, Math.max(0, n - 1));
+    const { tensor, top, left } = await this.load();
     const rows = Array.from({ length: Math.min(ROWS, m - this.top) }, (_, i) => this.top + i);
     const columns = Array.from({ length: Math.min(COLUMNS, n - this.left) }, (_, j) => this.left + j);
     const head = columns.map((j) => h("th", { scope: "col" }, ...this.label(this.columns, j)));
@@ -131,7 +149,7 @@ class Sheet {
         "tr",
         {},
         h("th", { scope: "row" }, ...this.label(this.rows, i)),
-        ...columns.map((j) => this.cell(tensor.at(this.index(i, j)), i, j)),
+        ...columns.map((j) => this.cell(tensor.at(this.index(i - top, j - left)), i, j)),
       ),
     );
     const body = h(
@@ -143,8 +161,15 @@ class Sheet {
     );
     replace(
       this.container,
-      this.pager("Rows", this.top, m, ROWS, (value) => (this.top = value)),
-      this.pager("Columns", this.left, n, COLUMNS, (value) => (this.left = value)),
+      this.pager("Rows", this.rows, this.top, ROWS, (value) => (this.top = value)),
+      this.pager("Columns", this.columns, this.left, COLUMNS, (value) => (this.left = value)),
+      this.isLarge
+        ? h(
+            "p",
+            { class: "muted" },
+            `${(m * n).toLocaleString("en")} numbers are too many to load at once: only the part that is shown is loaded.`,
+          )
+        : null,
       scrollBox(`${this.name} as a table`, body),
     );
   }
@@ -166,8 +191,9 @@ class Sheet {
     return words ? [h("span", { class: "muted" }, `${i} `), word(words[i].label)] : [String(i)];
   }
 
-  /** @param {string} name @param {number} start @param {number} size @param {number} page @param {(start: number) => void} go */
-  pager(name, start, size, page, go) {
+  /** @param {string} name @param {string|null} axis @param {number} start @param {number} page @param {(start: number) => void} go */
+  pager(name, axis, start, page, go) {
+    const size = this.size(axis);
     if (size <= page) return null;
     const last = Math.min(size, start + page);
     const turn = (/** @type {number} */ to) => () => {
@@ -177,10 +203,39 @@ class Sheet {
     return h(
       "div",
       { class: "row pager" },
-      h("span", { class: "muted" }, `${name} ${start} to ${last - 1} of ${size}`),
+      h("span", { class: "muted" }, `${name} ${start} to ${last - 1} of ${size.toLocaleString("en")}`),
       symbolButton("‹", `${name}: previous`, turn(Math.max(0, start - page)), start === 0),
       symbolButton("›", `${name}: next`, turn(start + page), last >= size),
+      this.jumpField(name, axis, (i) => turn(i)()),
     );
+  }
+
+  /** A field for a position, or for a token of this axis. @param {string} name @param {string|null} axis @param {(i: number) => void} go */
+  jumpField(name, axis, go) {
+    const words = axis ? this.context.trace.tokens(this.name, axis) : null;
+    const size = this.size(axis);
+    const find = (/** @type {string} */ text) =>
+      /^\d+$/u.test(text)
+        ? Number(text)
+        : (words?.findIndex(({ token, label }) => token.trim() === text || label === text) ?? -1);
+    const input = h("input", {
+      type: "text",
+      class: "jump",
+      size: 8,
+      "aria-label": `${name}: go to`,
+      placeholder: words ? "number or token" : "number",
+      onkeydown: (/** @type {KeyboardEvent} */ event) => {
+        if (event.key !== "Enter") return;
+        event.preventDefault();
+        const at = find(input.value.trim());
+        const known = at >= 0 && at < size;
+        input.setAttribute("aria-invalid", String(!known));
+        if (known) go(at);
+        else
+          this.copied.textContent = `There is no ${words ? "token or " : ""}position ${input.value} from 0 to ${size - 1}.`;
+      },
+    });
+    return h("label", { class: "row" }, h("span", { class: "muted" }, "go to"), input);
   }
 
   /** @param {"numpy"|"csv"} kind */

@@ -9,6 +9,7 @@ import { openTrace } from "../trace/server-source.js";
 import { arcs } from "../widgets/arcs.js";
 import { isMasked, maxScore } from "../widgets/explain.js";
 import { matrix } from "../widgets/matrix.js";
+import { queryNote } from "./query-note.js";
 import { RowEditor } from "./row-editor.js";
 import { fork } from "./what-if.js";
 
@@ -64,11 +65,16 @@ export class OneHead {
       this.controls(view),
       this.picture(view),
       this.editor,
-      h("p", { class: "muted" }, MODES[/** @type {Mode} */ (view.mode)].note),
+      h("p", { class: "muted" }, MODES[/** @type {Mode} */ (view.mode)].note, " ", this.rowNote(view)),
     );
     this.updateEditor(view);
     if (view.weights.length > LARGE) await pause();
     this.drawLines(view);
+  }
+
+  /** @param {View} view */
+  rowNote(view) {
+    return queryNote(this.context.trace.describe(view.name));
   }
 
   /** Modes for which the tensors were recorded. @param {string} name @returns {Mode[]} */

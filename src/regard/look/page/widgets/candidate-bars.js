@@ -8,8 +8,8 @@ import { table } from "./table.js";
  * @typedef {{label: string, probability: number, note?: string, action?: Node|null}} Bar
  */
 
-/** @param {string} title @param {Bar[]} bars */
-export function candidateBars(title, bars) {
+/** @param {string} title @param {Bar[]} bars @param {string} [kind] what the candidates are */
+export function candidateBars(title, bars, kind = "token") {
   const rows = bars.map(({ label, probability, note, action }, rank) =>
     h(
       "tr",
@@ -24,7 +24,7 @@ export function candidateBars(title, bars) {
       h("td", { class: "bar" }, bar(probability)),
     ),
   );
-  return table(title, ["", "token", "probability", ""], rows, { kind: "numbers candidates bars" });
+  return table(title, ["", kind, "probability", ""], rows, { kind: "numbers candidates bars" });
 }
 
 /** @param {number} share */

@@ -15,8 +15,8 @@ const DASHES = [null, "6 3", "2 3", "8 3 2 3", "1 4", "12 4"];
 /** Points of a line that are drawn at most, about one per pixel. */
 const MAX_POINTS = 360;
 
-/** Chart of values per training step. @param {string} title @param {Line[]} lines @param {string} note under it */
-export function chart(title, lines, note = "") {
+/** Chart of values per training step, or along another axis. @param {string} title @param {Line[]} lines @param {string} [note] under it @param {string} [axis] title of the horizontal axis */
+export function chart(title, lines, note = "", axis = "step") {
   const filled = lines.filter((line) => line.points.length);
   const latest = filled.map((line) => `${line.name} ${formatValue(line.points[line.points.length - 1][1])}`);
   const readout = h("output", { class: "readout muted" }, latest.join(", "));
@@ -24,20 +24,20 @@ export function chart(title, lines, note = "") {
     "figure",
     { class: "card chart-card" },
     h("h2", {}, title),
-    filled.length ? stepPlot(title, filled, readout) : h("p", { class: "muted" }, "No data yet."),
+    filled.length ? stepPlot(title, filled, readout, axis) : h("p", { class: "muted" }, "No data yet."),
     readout,
     note ? h("figcaption", { class: "muted" }, note) : null,
   );
 }
 
-/** @param {string} title @param {Line[]} lines @param {HTMLElement} readout */
-function stepPlot(title, lines, readout) {
+/** @param {string} title @param {Line[]} lines @param {HTMLElement} readout @param {string} axis */
+function stepPlot(title, lines, readout, axis) {
   const points = lines.flatMap((line) => line.points);
   const [steps, values] = [scale(points.map(([step]) => step)), scale(points.map(([, value]) => value))];
   const ranges = lines.map(
     ({ name, points }) => `${name} from ${formatValue(points[0][1])} to ${formatValue(points[points.length - 1][1])}`,
   );
-  const label = `${title} from step ${steps.low} to ${steps.high}: ${ranges.join("; ")}`;
+  const label = `${title} from ${axis} ${steps.low} to ${steps.high}: ${ranges.join("; ")}`;
   const shapes = lines.map((line) => {
     const places = (line.dots ? line.points : downsample(line.points))
       .filter(([, value]) => values.valid(value))
@@ -45,12 +45,16 @@ function stepPlot(title, lines, readout) {
     if (!line.dots) return polyline(places, { class: `curve ${line.role}` });
     return svg("g", {}, ...places.map(([cx, cy]) => svg("circle", { cx, cy, r: 3, class: `dot ${line.role}` })));
   });
-  const { node, mark, pointer } = plot(SMALL, label, values, [String(steps.low), String(steps.high)], shapes);
+  const ends = /** @type {[string, string]} */ ([steps.low, steps.high].map((end) => end.toLocaleString("en")));
+  const { node, mark, pointer } = plot(SMALL, label, values, ends, shapes, [axis, title]);
   node.addEventListener("mousemove", (event) => {
     const step = steps.low + pointer(event) * (steps.high - steps.low);
     const nearest = lines.map((line) => ({ name: line.name, point: nearestPoint(line.points, step) }));
     mark(steps.share(nearest[0].point[0]));
-    replace(readout, nearest.map(({ name, point }) => `step ${point[0]}: ${name} ${formatValue(point[1])}`).join(", "));
+    replace(
+      readout,
+      nearest.map(({ name, point }) => `${axis} ${point[0]}: ${name} ${formatValue(point[1])}`).join(", "),
+    );
   });
   return node;
 }
@@ -73,8 +77,8 @@ export function curves({ sign, axes, labels, data, look }) {
       { class: `curve ${ROLES[k % ROLES.length]}`, "stroke-dasharray": DASHES[k % DASHES.length] },
     ),
   );
-  const ends = /** @type {[string, string]} */ ([`${axis} ${ticks[0]}`, ticks[ticks.length - 1]]);
-  const drawing = plot(LARGE, `${sign} along ${axis}, ${ranges.join("; ")}`, values, ends, shapes);
+  const ends = /** @type {[string, string]} */ ([ticks[0], ticks[ticks.length - 1]]);
+  const drawing = plot(LARGE, `${sign} along ${axis}, ${ranges.join("; ")}`, values, ends, shapes, [axis, sign]);
   const readout = h("output", { class: "readout" });
   const stage = h(
     "div",
@@ -144,9 +148,9 @@ function polyline(places, props) {
 /**
  * The picture: horizontal axis, ticks at its ends, lines, and a vertical marker that `mark` moves.
  * @param {Size} size @param {string} label @param {{low: number, high: number}} values @param {[string, string]} ends
- * @param {SVGElement[]} shapes
+ * @param {SVGElement[]} shapes @param {[string, string]} titles of the horizontal and of the vertical axis
  */
-function plot(size, label, values, ends, shapes) {
+function plot(size, label, values, ends, shapes, titles) {
   const { width, height, left, bottom, edge } = size;
   const marker = svg("line", { class: "mark", y1: edge, y2: height - bottom, visibility: "hidden" });
   const tick = (/** @type {number} */ x, /** @type {number} */ y, /** @type {string} */ text, anchor = "end") =>
@@ -159,6 +163,12 @@ function plot(size, label, values, ends, shapes) {
     tick(left - 5, height - bottom, formatShort(values.low)),
     tick(left, height - 7, ends[0], "start"),
     tick(width - edge, height - 7, ends[1]),
+    svg(
+      "text",
+      { class: "tick axis-title", x: (left + width - edge) / 2, y: height - 7, "text-anchor": "middle" },
+      titles[0],
+    ),
+    svg("text", { class: "tick axis-title", x: left + 6, y: edge + 6 }, titles[1]),
     ...shapes,
     marker,
   );

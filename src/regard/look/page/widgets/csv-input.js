@@ -21,9 +21,10 @@ export function outputTitle(kind, text) {
 }
 
 export class CsvInput {
-  /** @param {number} limit maximum number of characters */
-  constructor(limit) {
+  /** @param {number} limit maximum number of characters @param {() => string|null} example series of the chosen model */
+  constructor(limit, example) {
     this.limit = limit;
+    this.example = example;
     this.text = "";
     this.file = h("input", {
       type: "file",
@@ -32,7 +33,19 @@ export class CsvInput {
       onchange: () => this.read(),
     });
     this.status = h("span", { class: "muted" });
-    this.node = h("span", { class: "series", hidden: true }, this.file, this.status);
+    this.button = h("button", { type: "button", onclick: () => this.showExample() }, "Its own series");
+    this.node = h("span", { class: "series", hidden: true }, this.file, this.status, this.button);
+  }
+
+  /** Fits the button to a model: not all have a series of their own at hand. */
+  adapt() {
+    this.button.hidden = this.example() === null;
+    this.button.title = "The last rows of the file that the model was trained on";
+  }
+
+  showExample() {
+    this.file.value = "";
+    this.show(this.example() ?? "");
   }
 
   async read() {

@@ -323,7 +323,7 @@ export function legend(matrix) {
     formatNumber(start),
     canvas,
     formatNumber(matrix.top),
-    h("span", { class: "muted" }, range),
+    h("span", { class: "muted" }, matrix.ramp === "log" ? `logarithmic color scale, ${range}` : range),
   );
 }
 

@@ -10,11 +10,13 @@ import zoo
 from helpers import refusal
 from regard.errors import ConfigError, ModelError
 from regard.look.head_importance import head_importance_steps
+from regard.look.head_roles import HeadRolesView, head_roles
 from regard.look.insights import run_tool
 from regard.look.logit_attribution import logit_attribution
 from regard.look.replay import Output, Replay
 from regard.progress import no_progress
 from regard.sequence import Tokens
+from regard.trace import Record
 
 READ = (2, 4, 6, 5)
 CHOSEN = (4, 6, 5, 3)
@@ -146,6 +148,36 @@ def test_a_heads_importance_is_the_change_by_a_model_without_its_output(name):
     biggest = view.labels[int(np.abs(view.values).argmax())]
     assert view.text(100).splitlines()[1].startswith(biggest)
     assert f">{biggest}<" in view.svg() and view.to_dict()["at"] == 1
+
+
+def test_roles_are_means_over_the_queries_that_they_apply_to():
+    """Computed again with loops, for a causal head over a text that repeats itself."""
+    tokens, size = list("abcabd"), 6
+    weights = torch.rand(1, 2, size, size, generator=torch.Generator().manual_seed(1)).tril()
+    weights[0, 1] = torch.eye(size).roll(-1, 0).T  # each query on the token before it; the first sees the last
+    weights[0, 1, 0] = torch.eye(size)[0]
+    weights /= weights.sum(-1, keepdim=True)
+    read = [tokens]
+    record = Record("a.weights", ("batch", "head", "query", "key"), weights, {"query": read, "key": read}, {})
+    first, second = head_roles([record])
+    w = weights[0, 0].tolist()
+    pairs = {i: [j for j in range(i) if tokens[j] == tokens[i]] for i in range(size)}
+    repeated = [i for i in range(size) if pairs[i]]
+    expected = {
+        "previous token": sum(w[i][i - 1] for i in range(1, size)) / 5,
+        "current token": sum(w[i][i] for i in range(size)) / 6,
+        "next token": 0.0,
+        "first token": sum(w[i][0] for i in range(1, size)) / 5,
+        "duplicate token": sum(sum(w[i][j] for j in pairs[i]) for i in repeated) / len(repeated),
+        "induction": sum(sum(w[i][j + 1] for j in pairs[i]) for i in repeated) / len(repeated),
+    }
+    assert first.statistics == pytest.approx(expected, abs=1e-6)
+    assert (second.role, second.statistics["previous token"]) == ("previous token", 1.0)
+    cross = Record("cross.weights", record.axes, torch.eye(5)[None, None], {"query": read, "key": [list("vwxyz")]}, {})
+    (aligned,) = head_roles([cross])
+    assert aligned.role == "diagonal alignment" and aligned.statistics["diagonal alignment"] == pytest.approx(1)
+    view = HeadRolesView([first, second, aligned])
+    assert view.text().splitlines()[2].endswith("previous token") and "induction" in view.svg()
 
 
 def test_tools_refuse_what_they_cannot_explain():

@@ -25,7 +25,7 @@ VIEW_FORMATS = (".svg", ".png", ".json")
 """file formats of a view"""
 TRACE_FORMATS = (*VIEW_FORMATS, ".html", ".safetensors")
 """file formats of a whole forward pass"""
-TEXT_VIEWS = ("attention", "states", "lens", "candidates", "mix")
+TEXT_VIEWS = ("attention", "roles", "states", "lens", "candidates", "mix")
 """views of recorded values, also of a generated text"""
 IMAGE_VIEWS = ("filters", "maps", "batchnorm", "patches", "positions", "rollout")
 """views of recorded values of a model that reads images"""
@@ -46,6 +46,7 @@ Show attention weights, hidden states, predictions, gradients or feature maps of
 
 \b
 attention   attention weights: one row per output token, one column per input token
+roles       statistics of each attention head: weight on the previous token, on duplicates, induction, alignment
 states      activations of each unit at each token: hidden state, cell, gates, or the residual stream
 lens        logit lens: the most probable token if each layer were the last one
 candidates  the most probable tokens at each position, and the rank of the actual one
@@ -109,7 +110,7 @@ class ViewOptions:
             if given and self.view not in views:
                 known = " or ".join(filter(None, (", ".join(views[:-1]), views[-1])))
                 raise ConfigError(f"{flag} belongs to --view {known}, and the view is {self.view}")
-        whole = ("saliency", "candidates", "mix", "filters", "patches", "positions", *OUTPUT_VIEWS)
+        whole = ("roles", "saliency", "candidates", "mix", "filters", "patches", "positions", *OUTPUT_VIEWS)
         for flag, value, without in (
             ("--layer", self.layer, whole),
             ("--name", self.name, (*whole, "lens", "rollout")),
@@ -219,6 +220,8 @@ def _recorded_view(trace: Recording, options: ViewOptions) -> View:
         return _image_view(trace, options)
     if options.view == "attention":
         return trace.attention_view(options.name, options.layer, options.head)
+    if options.view == "roles":
+        return trace.head_roles()
     if options.view == "lens":
         return trace.lens(options.layer)
     if options.view == "candidates":

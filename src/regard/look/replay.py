@@ -67,7 +67,7 @@ class Replay:
         """(rows, outputs): log-probability of each output, in a traced pass with replaced values."""
         with record(self.module, replace) as trace:
             trace.records = _Nothing()
-            return self.chosen(self.logits(rows).double().log_softmax(-1))
+            return self.output_values(self.logits(rows).double().log_softmax(-1))
 
     @torch.no_grad()
     def record(self, replace: Mapping[str, Replacement] | None = None) -> tuple[Trace, Tensor]:
@@ -76,7 +76,7 @@ class Replay:
             logits = self.logits()[0]
         return trace, logits
 
-    def chosen(self, values_NPV: Tensor) -> Tensor:
+    def output_values(self, values_NPV: Tensor) -> Tensor:
         """(N, P): of (N, P, V) the values of the outputs."""
         ids = torch.tensor([output.id for output in self.outputs], device=values_NPV.device)
         return values_NPV.gather(2, ids[None, :, None].expand(values_NPV.shape[0], -1, 1)).squeeze(2)

@@ -36,9 +36,9 @@ def replay(model: Any, recording: Recording, predict: Callable[[], object]) -> R
               if name in logits.context}  # fmt: skip
     parts = model.module, source
     if logits.axes[-1] == "label":
-        return Replay(*parts, None, *_labeled(logits), tokens)
+        return Replay(*parts, None, *label_outputs(logits), tokens)
     if "mask" in logits.axes:
-        return Replay(*parts, None, *_masked(logits, tokens["source"], recording), tokens)
+        return Replay(*parts, None, *mask_outputs(logits, tokens["source"], recording), tokens)
     answer = next((record.data[0].tolist() for record in recording.records if record.name == ANSWER), None)
     ids = next((record.data[0].tolist() for record in recording.records if record.name == "ids"), None)
     if prompt is None or (answer is None and ids is None):
@@ -89,7 +89,7 @@ def first_inputs(module: nn.Module, predict: Callable[[], object]) -> tuple[Rows
     return first, None if target is None else target.data[0, : int(target.lengths[0])].tolist()
 
 
-def _labeled(logits: Record) -> tuple[tuple[int, ...], tuple[Output, ...]]:
+def label_outputs(logits: Record) -> tuple[tuple[int, ...], tuple[Output, ...]]:
     """Positions and outputs of a classifier (one) or a tagger (one per word): the label with the largest logit."""
     values: Tensor = logits.data[0]
     names = logits.labels.get("label") or logits.context.get("label")
@@ -101,7 +101,7 @@ def _labeled(logits: Record) -> tuple[tuple[int, ...], tuple[Output, ...]]:
     return tuple(range(len(rows))), tuple(outputs)
 
 
-def _masked(logits: Record, source: list[str], recording: Recording) -> tuple[tuple[int, ...], tuple[Output, ...]]:
+def mask_outputs(logits: Record, source: list[str], recording: Recording) -> tuple[tuple[int, ...], tuple[Output, ...]]:
     """Positions of the masks, and the most probable word at each."""
     best = logits.data[0].argmax(-1).tolist()
     words = to_tokens(best, "source", recording.id_to_token)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from regard.cli.console import Console
+from regard.cli.console import Console, StageProgress
 from regard.cli.line_io import write_errors
 from regard.cli.loading import load_model
 from regard.cli.options import PATH, json_option, print_json
@@ -25,12 +25,14 @@ VIEW_FORMATS = (".svg", ".png", ".json")
 """file formats of a view"""
 TRACE_FORMATS = (*VIEW_FORMATS, ".html", ".safetensors")
 """file formats of a whole forward pass"""
-TEXT_VIEWS = ("attention", "states", "lens", "candidates", "mix")
+TEXT_VIEWS = ("attention", "roles", "states", "lens", "candidates", "mix")
 """views of recorded values, also of a generated text"""
 IMAGE_VIEWS = ("filters", "maps", "batchnorm", "patches", "positions", "rollout")
 """views of recorded values of a model that reads images"""
+OUTPUT_VIEWS = ("attribution", "importance")
+"""views of one output, by passes over the same input with changes (regard.look.insights)"""
 RECORDED = (*TEXT_VIEWS, *IMAGE_VIEWS)
-VIEWS = (*TEXT_VIEWS, "gradients", "saliency", *IMAGE_VIEWS)
+VIEWS = (*TEXT_VIEWS, "gradients", "saliency", *OUTPUT_VIEWS, *IMAGE_VIEWS)
 TEXT_WIDTH = 200
 """columns of the screen for the text above its view"""
 INITIAL = "initial"
@@ -38,6 +40,46 @@ INITIAL = "initial"
 AGAINST_HELP = "Gradients: another run, or initial for untrained models; may be repeated."
 VIEW_HELP = "What to show.  [default: attention; of a convolutional network maps]"
 OUTPUT_HELP = "File to write: .svg, .png or .json of the view; .html or .safetensors of the whole pass."
+
+HELP = """
+Show attention weights, hidden states, predictions, gradients or feature maps of a model on a text or an image.
+
+\b
+attention   attention weights: one row per output token, one column per input token
+roles       statistics of each attention head: weight on the previous token, on duplicates, induction, alignment
+states      activations of each unit at each token: hidden state, cell, gates, or the residual stream
+lens        logit lens: the most probable token if each layer were the last one
+candidates  the most probable tokens at each position, and the rank of the actual one
+mix         weights of the layers of an ELMo, and what each layer contributes to each word
+gradients   gradient of each token's loss with respect to the state at each token; with --against how it
+            decays with distance, one curve per model
+saliency    attribution of the label, the tags or the forecast to the words, rows or pixels: gradient x input
+
+\b
+of one output, a token or a label (--unit 2 is the third one):
+attribution direct logit attribution: what each layer and head adds to its logit
+importance  change of its log-probability without each attention head, the largest first
+
+\b
+of a model that reads images:
+attention   attention of a Vision Transformer over the image, each head; with --name as a matrix
+filters     filters of the first layer
+maps        feature maps of a layer; --name convolution, norm or residual for other values of a layer
+batchnorm   statistics of a batch normalization: running, and of this image
+patches     patches of a Vision Transformer
+positions   cosine similarity of its position embeddings
+rollout     attention rollout over the image, through all layers or those up to --layer
+
+A translation model translates the text; a language model reads it as it is; a captioning model takes the path of
+an image, and its attention is drawn over the image, one copy per word. With --against, the target of all models is
+the translation of the first one.
+
+\b
+Examples:
+  regard look runs/demo "je suis étudiant" --layer 0 --head 2 -o attention.png
+  regard look runs/rnn "To be, or not" --view gradients --against runs/lstm --against initial
+  regard look runs/mnist-cnn photo.png --view maps --layer 1 -o maps.svg
+"""
 
 
 @dataclass(frozen=True)
@@ -59,7 +101,7 @@ class ViewOptions:
         """Refuse options that exclude each other, before a model is loaded."""
         flags = (
             ("--head", ("attention",), self.head is not None),
-            ("--unit", ("states", "maps", "batchnorm"), self.unit is not None),
+            ("--unit", ("states", "maps", "batchnorm", *OUTPUT_VIEWS), self.unit is not None),
             ("--against", ("gradients",), bool(self.against)),
         )
         if self.generate is not None and self.view not in TEXT_VIEWS:
@@ -68,7 +110,7 @@ class ViewOptions:
             if given and self.view not in views:
                 known = " or ".join(filter(None, (", ".join(views[:-1]), views[-1])))
                 raise ConfigError(f"{flag} belongs to --view {known}, and the view is {self.view}")
-        whole = ("saliency", "candidates", "mix", "filters", "patches", "positions")
+        whole = ("roles", "saliency", "candidates", "mix", "filters", "patches", "positions", *OUTPUT_VIEWS)
         for flag, value, without in (
             ("--layer", self.layer, whole),
             ("--name", self.name, (*whole, "lens", "rollout")),
@@ -78,6 +120,7 @@ class ViewOptions:
         curves = self.view == "gradients" and bool(self.against)
         page = (*VIEW_FORMATS, ".html")
         formats = VIEW_FORMATS if curves else page if self.view in ("gradients", "saliency") else TRACE_FORMATS
+        formats = VIEW_FORMATS if self.view in OUTPUT_VIEWS else formats
         if self.output is not None and self.output.suffix not in formats:
             raise ConfigError(f"-o {self.output}: expected a name that ends in {', '.join(formats)}")
         self.units()
@@ -95,7 +138,7 @@ class ViewOptions:
         return list(range(ends[0], ends[1] + 1))
 
 
-@click.command(short_help="Show attention, states, predictions, gradients or feature maps of a model.")
+@click.command(help=HELP, short_help="Show attention, states, predictions, gradients or feature maps of a model.")
 @click.argument("run", type=PATH)
 @click.argument("text", metavar="TEXT|IMAGE")
 @click.option("--view", type=click.Choice(VIEWS), help=VIEW_HELP)
@@ -106,7 +149,8 @@ class ViewOptions:
 @click.option("--name", help='Which values: a pattern such as "encoder.*", or cell, forget ...')
 @click.option(
     "--unit",
-    help="States: the text colored by unit 17, or units 0-15; channels of maps.  [default: those that vary most]",
+    help="States: the text colored by unit 17, or units 0-15; channels of maps; number of the explained output, "
+    "from 0.  [default: those that vary most; the first output]",
 )
 @click.option("--against", multiple=True, metavar="RUN", help=AGAINST_HELP)
 @click.option(
@@ -115,38 +159,7 @@ class ViewOptions:
 @click.option("-o", "--output", type=PATH, help=OUTPUT_HELP)
 @json_option
 def look(run: Path, text: str, as_json: bool, **what: Any) -> None:
-    """Show attention weights, hidden states, predictions, gradients or feature maps of a model on a text or an image.
-
-    \b
-    attention   attention weights: one row per output token, one column per input token
-    states      activations of each unit at each token: hidden state, cell, gates, or the residual stream
-    lens        logit lens: the most probable token if each layer were the last one
-    candidates  the most probable tokens at each position, and the rank of the actual one
-    mix         weights of the layers of an ELMo, and what each layer contributes to each word
-    gradients   gradient of each token's loss with respect to the state at each token; with --against how it
-                decays with distance, one curve per model
-    saliency    attribution of the label, the tags or the forecast to the words, rows or pixels: gradient x input
-
-    \b
-    of a model that reads images:
-    attention   attention of a Vision Transformer over the image, each head; with --name as a matrix
-    filters     filters of the first layer
-    maps        feature maps of a layer; --name convolution, norm or residual for other values of a layer
-    batchnorm   statistics of a batch normalization: running, and of this image
-    patches     patches of a Vision Transformer
-    positions   cosine similarity of its position embeddings
-    rollout     attention rollout over the image, through all layers or those up to --layer
-
-    A translation model translates the text; a language model reads it as it is; a captioning model takes the path of
-    an image, and its attention is drawn over the image, one copy per word. With --against, the target of all models is
-    the translation of the first one.
-
-    \b
-    Examples:
-      regard look runs/demo "je suis étudiant" --layer 0 --head 2 -o attention.png
-      regard look runs/rnn "To be, or not" --view gradients --against runs/lstm --against initial
-      regard look runs/mnist-cnn photo.png --view maps --layer 1 -o maps.svg
-    """
+    """Show what a model computes on a text or an image."""
     options = ViewOptions(**what | {"view": what["view"] or VIEWS[0]}, is_default=what["view"] is None)
     options.check()
     if not text.strip():
@@ -155,6 +168,8 @@ def look(run: Path, text: str, as_json: bool, **what: Any) -> None:
     whole_pass = options.output is not None and options.output.suffix not in VIEW_FORMATS
     if options.view in RECORDED or whole_pass:
         show_pass(run, model, text, options, as_json)
+    elif options.view in OUTPUT_VIEWS:
+        show_view(_output_view(model, text, options), options.output, as_json)
     else:
         found = model.saliency(text) if options.view == "saliency" else _gradients(run, model, text, options)
         show_view(found, options.output, as_json)
@@ -205,6 +220,8 @@ def _recorded_view(trace: Recording, options: ViewOptions) -> View:
         return _image_view(trace, options)
     if options.view == "attention":
         return trace.attention_view(options.name, options.layer, options.head)
+    if options.view == "roles":
+        return trace.head_roles()
     if options.view == "lens":
         return trace.lens(options.layer)
     if options.view == "candidates":
@@ -255,6 +272,14 @@ def _gradients(run: Path, model: Model, text: str, options: ViewOptions) -> Grad
             initial = forced.gradients(one.untrained_module(), options.name, options.layer)
             curves.append(initial.decay(f"{label}, {INITIAL}"))
     return DecayView(tuple(curves), target=target)
+
+
+def _output_view(model: Model, text: str, options: ViewOptions) -> View:
+    """A view of one output, with the progress of its passes."""
+    from regard.look.insights import run_tool
+
+    with StageProgress(Console.of_verb()) as progress:
+        return run_tool(options.view, model.replay(text), (options.units() or [0])[0], progress)
 
 
 def _compute_views(model: Model, text: str, options: ViewOptions) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from regard.look import (
     caption_attention,
     condense,
     decoding_path,
+    head_roles,
     html,
     image_records,
     image_views,
@@ -28,6 +29,7 @@ from regard.look import (
 )
 from regard.look.attention import AttentionGrid, AttentionView
 from regard.look.candidates import CandidatesView
+from regard.look.head_roles import HeadRolesView
 from regard.look.image_overlay import ImageOverlay, find_image
 from regard.look.image_views import BatchNormView, FiltersView, MapsView, PatchesView, PositionSimilarityView
 from regard.look.layer_mix import LayerMixView, layer_mix_view
@@ -148,6 +150,10 @@ class Recording:
         first = self.attention(name, layer, 0, row)
         others = [self.attention(first.name, None, head, row) for head in range(1, first.heads)]
         return AttentionGrid((first, *others))
+
+    def head_roles(self) -> HeadRolesView:
+        """Head roles of the first sentence: how much of each head's weight goes to the previous token, and so on."""
+        return head_roles.head_roles_view(condense.condense(self.records, self.id_to_token))
 
     def states(
         self,

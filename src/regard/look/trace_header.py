@@ -14,6 +14,7 @@ from regard.look.beam_tree import beam_tree
 from regard.look.candidates import candidates_view
 from regard.look.decoding_path import ANSWER, IdToToken, axis_side, to_tokens
 from regard.look.graph import model_graph
+from regard.look.head_roles import head_roles
 from regard.look.tokens import token_label
 from regard.look.trace_file import FORMAT
 from regard.look.windows import find_window, generation_windows
@@ -40,6 +41,7 @@ def trace_header(
         "beam": beam_tree(whole, id_to_token, find_window(whole, window)),
         "window": describe_window(whole, window),
         "graph": model_graph(records),
+        "head_roles": [role.to_dict() for role in head_roles(records)],
     }
 
 

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from regard.errors import RegardError
-from regard.studio import embeddings_api, endpoints, input_examples, lessons_api, line_api, runs
+from regard.studio import embeddings_api, endpoints, input_examples, insights_api, lessons_api, line_api, runs
 from regard.studio.errors import ApiError
 from regard.studio.guard import Guard
 from regard.studio.image_input import MAX_IMAGE_BYTES
@@ -77,6 +77,7 @@ def build(studio: Studio) -> Starlette:
         ("/api/v1/traces/{trace}/fork", "POST", endpoints.fork_trace),
         ("/api/v1/traces/{trace}/gradients", "GET", endpoints.show_gradients),
         ("/api/v1/traces/{trace}/saliency", "GET", endpoints.show_saliency),
+        ("/api/v1/traces/{trace}/insight/{tool}", "GET", insights_api.stream_insight),
         ("/api/v1/traces/{trace}/tensors/{tensor}", "GET", endpoints.send_tensor),
         ("/api/v1/traces/{trace}/export", "GET", endpoints.export),
     ]

@@ -241,7 +241,7 @@ class Studio:
     def gradients(self, trace_id: str, name: str | None) -> dict[str, Any]:
         """Gradient norms of each token's loss with respect to the states at each token, for the text of a trace."""
         recording = self.trace_store.get(trace_id).recording
-        with self._model_of_trace(trace_id, "no-gradients") as (model, header):
+        with self.model_of_trace(trace_id, "no-gradients") as (model, header):
             with apply_interventions(model, header["decode"]["beam"], ()):
                 teacher_forced = teacher_forced_pass(model, recording, header["text"])
             return teacher_forced.gradients(model.module, name).to_dict()
@@ -249,13 +249,13 @@ class Studio:
     def saliency(self, trace_id: str) -> Saliency | PixelSaliency:
         """Saliency of the answer to the text of a trace."""
         recording = self.trace_store.get(trace_id).recording
-        with self._model_of_trace(trace_id, "no-saliency") as (model, header):
+        with self.model_of_trace(trace_id, "no-saliency") as (model, header):
             if recording.find(PIXELS):
                 return image_model(model).pixel_saliency(recorded_pixels(model, recording))
             return model.saliency(header["text"])
 
     @contextmanager
-    def _model_of_trace(self, trace_id: str, code: str) -> Iterator[tuple[regard.Model, Mapping[str, Any]]]:
+    def model_of_trace(self, trace_id: str, code: str) -> Iterator[tuple[regard.Model, Mapping[str, Any]]]:
         """The model of an unchanged trace, with the same weights, and the header."""
         header = self.trace_store.get(trace_id).header
         if header.get("fork"):

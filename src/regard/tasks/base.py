@@ -63,6 +63,7 @@ from regard.train.weights import load_weights
 
 if TYPE_CHECKING:
     from regard.look import PixelSaliency, Recording, Saliency, TeacherForcedPass
+    from regard.look.replay import Replay
     from regard.tasks.contextual import ContextualText
 
 M = TypeVar("M", bound=nn.Module)
@@ -278,6 +279,14 @@ class Model(SentenceReader, ABC):
             f"a model that was trained to {self.recipe.kind()} has no single output to attribute to its input; "
             "use --view attention, states or gradients"
         )
+
+    def replay(self, text: str) -> Replay:
+        """The pass that leads to the output for a text, to be run again with changes; see regard.look.replay."""
+        from regard.tasks.replay import replay
+
+        with self.record() as recording:
+            self.run_for_trace(text)
+        return replay(self, recording.condense(), lambda: self.run_for_trace(text))
 
     def contextual_layers(self, text: str) -> ContextualText:
         """The vectors of every layer at each position of a text: those of a word depend on its sentence."""

@@ -43,8 +43,10 @@
  *   predictions?: {kind: "next"|"mask", positions: Prediction[]}|null, lens_tokens?: Record<string, Token>,
  *   window?: {number: number, count: number, before: number[], tokens: number, total: number}|null, windows?: string[],
  *   parts?: ForecastParts|{tokens: LabeledToken[], is_chain: boolean}|NumberParts|{},
- *   graph?: Graph|null, beam: BeamNode[], fork: Fork|null, supported_changes?: string[], omitted?: string[],
+ *   graph?: Graph|null, head_roles?: HeadRole[], beam: BeamNode[], fork: Fork|null, supported_changes?: string[],
+ *   omitted?: string[],
  *   gradients?: Gradients[], saliency?: Saliency}} Header
+ * @typedef {{name: string, head: number, role: string, statistics: Record<string, number|null>}} HeadRole
  * @typedef {{distances: number[], norms: number[], rate: number|null, relative: boolean}} Decay
  * @typedef {{name: string, side: string, rows: string[], columns: string[], norms: number[][], decay: Decay}} Gradients
  * @typedef {{title: string, method: string, rows: string[], columns: string[], scores: number[][],

@@ -12,6 +12,7 @@ import { gradientsTab, gradientTensors } from "../tabs/gradients.js";
 import { hasLayerMix, layerMixTab } from "../tabs/layer-mix.js";
 import { hasLens, lensTab } from "../tabs/lens.js";
 import { imageTab, isImage } from "../tabs/image.js";
+import { hasInsight, insightTab } from "../tabs/insight.js";
 import { numbersTab } from "../tabs/numbers.js";
 import { hasPredictions, predictionsTab } from "../tabs/predictions.js";
 import { FILL, hasSaliency, hasSingleAnswer, saliencyTab } from "../tabs/saliency.js";
@@ -48,6 +49,7 @@ const TABS = {
   states: { text: "States", make: statesTab, fits: ({ header }) => vectorTensors(header).length > 0 },
   gradients: { text: "Gradients", make: gradientsTab, fits: (trace) => gradientTensors(trace).length > 0 },
   saliency: { text: "Saliency", make: saliencyTab, fits: (trace) => hasSaliency(trace) && !isImage(trace) },
+  insight: { text: "Insight", make: insightTab, fits: hasInsight },
   numbers: { text: "Numbers", make: numbersTab, fits: () => true },
 };
 

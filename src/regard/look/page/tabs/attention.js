@@ -3,6 +3,7 @@
 import { buttonGroup, h, replace } from "../core/dom.js";
 import { showError } from "../core/notice.js";
 import { HeadGrid, loadHeads } from "./head-grid.js";
+import { headRoles } from "./head-roles.js";
 import { OneHead } from "./one-head.js";
 
 /** @typedef {import("../core/types.js").Context} Context */
@@ -36,7 +37,7 @@ export async function attentionTab(context) {
   }
   const one = new OneHead(context, all, isCross);
   await one.draw();
-  const overview = lazyHeadGrid(context, all, isCross);
+  const overview = lazyHeadGrid(context, all);
   context.onleave(selection.listen(["tensor", "head"], () => overview.show()));
   context.onleave(selection.listen(["tensor", "head", "mode", "view"], () => one.draw().catch(showError)));
   bindKeys(context, all);
@@ -46,6 +47,7 @@ export async function attentionTab(context) {
     { class: "stack" },
     h("div", { class: small ? "pair" : "stack" }, one.matrix, one.lines),
     overview.node,
+    headRoles(context),
   );
 }
 
@@ -56,9 +58,9 @@ function axisSize(tensor, axis) {
 
 /**
  * The grid of all heads, loaded after the single head is shown.
- * @param {Context} context @param {Description[]} all @param {(name: string) => boolean} isCross
+ * @param {Context} context @param {Description[]} all
  */
-function lazyHeadGrid(context, all, isCross) {
+function lazyHeadGrid(context, all) {
   const node = h("div", {}, h("section", { class: "card" }, h("h2", {}, "All heads"), h("p", { class: "muted" }, "…")));
   let show = () => {};
   let closed = false;
@@ -67,7 +69,7 @@ function lazyHeadGrid(context, all, isCross) {
     const requests = all.map((tensor) => context.trace.tensor(tensor.name));
     const each = [];
     for (const [i, tensor] of all.entries()) {
-      each.push(...(await loadHeads(tensor.name, await requests[i], !isCross(tensor.name))));
+      each.push(...(await loadHeads(context.trace, tensor.name, await requests[i])));
       if (closed) return;
     }
     const card = headGridCard(context, each);

@@ -1,16 +1,19 @@
 // @ts-check
 /** Grid of all layers and heads: one thumbnail per head, on one canvas. */
-import { roleColor, thumbnail } from "../core/color.js";
-import { h } from "../core/dom.js";
+import { heatImage, roleColor, thumbnail } from "../core/color.js";
+import { h, word } from "../core/dom.js";
 import { formatNumber } from "../core/format.js";
 import { pause } from "../core/schedule.js";
 import { shortName } from "../trace/names.js";
-import { entropy } from "../trace/probability.js";
+import { entropy, usualLargest } from "../trace/probability.js";
 import { resizeCanvas } from "../widgets/matrix.js";
+import { axisLabels } from "./one-head.js";
 
 /** @typedef {import("../trace/tensor.js").Tensor} Tensor */
 /**
- * @typedef {{name: string, head: number, picture: HTMLCanvasElement, label: string, entropy: number}} Head
+ * @typedef {{name: string, head: number, picture: HTMLCanvasElement, label: string, entropy: number,
+ *   side: string, weights: Float32Array, rows: string[], columns: string[]}} Head
+ * side: sequence of the queries
  */
 
 const [SIZE, GAP, TITLE] = [56, 12, 16];
@@ -18,53 +21,31 @@ const [SIZE, GAP, TITLE] = [56, 12, 16];
 const LARGE = 10000;
 
 /**
- * Thumbnails, mean entropies and patterns of the heads of one tensor.
- * @param {string} name @param {Tensor} weights @param {boolean} same whether queries and keys are the same sequence
- * @returns {Promise<Head[]>}
+ * Thumbnails, mean entropies and roles of the heads of one tensor.
+ * @param {import("../trace/trace.js").Trace} trace @param {string} name @param {Tensor} weights @returns {Promise<Head[]>}
  */
-export async function loadHeads(name, weights, same) {
+export async function loadHeads(trace, name, weights) {
   const [rows, columns] = [weights.size("query"), weights.size("key")];
+  const roles = new Map(trace.header.head_roles?.map((one) => [`${one.name} ${one.head}`, one]));
+  const labels = ["query", "key"].map((axis, i) => axisLabels(trace, name, axis, [rows, columns][i]));
+  const side = trace.describe(name).sides.query ?? name;
   /** @type {Head[]} */
   const heads = [];
   for (let head = 0; head < weights.size("head"); head++) {
     const numbers = weights.plane("query", "key", { head });
-    let [meanEntropy, top] = [0, 0];
+    let meanEntropy = 0;
     for (let i = 0; i < rows; i++) meanEntropy += entropy(numbers.subarray(i * columns, (i + 1) * columns)) / rows;
-    for (const number of numbers) if (number > top) top = number;
-    const picture = thumbnail(numbers, rows, columns, top, "weight", SIZE, SIZE);
-    heads.push({ name, head, picture, entropy: meanEntropy, label: attentionPattern(numbers, rows, columns, same) });
+    const top = usualLargest(numbers, rows, columns);
+    const found = roles.get(`${name} ${head}`);
+    heads.push({
+      ...{ name, head, side, rows: labels[0], columns: labels[1], entropy: meanEntropy },
+      picture: thumbnail(numbers, rows, columns, top, "weight", SIZE, SIZE),
+      weights: Float32Array.from(numbers),
+      label: found?.role ? `${found.role} ${(found.statistics[found.role] ?? 0).toFixed(2)}` : "",
+    });
     if (numbers.length > LARGE) await pause();
   }
   return heads;
-}
-
-/** Label of a head with at least 60 % of its weight on a simple pattern. @param {Float64Array} numbers @param {number} rows @param {number} columns @param {boolean} same */
-function attentionPattern(numbers, rows, columns, same) {
-  const share = (/** @type {(i: number) => number} */ target) => {
-    let [sum, count] = [0, 0];
-    for (let i = 0; i < rows; i++) {
-      const j = target(i);
-      if (j < 0 || j >= columns) continue;
-      sum += numbers[i * columns + j];
-      count++;
-    }
-    return count ? sum / count : 0;
-  };
-  const patterns = same
-    ? [
-        ["itself", share((i) => i)],
-        ["previous token", share((i) => i - 1)],
-        ["next token", share((i) => i + 1)],
-        ["first token", share(() => 0)],
-        ["last token", share(() => columns - 1)],
-      ]
-    : [
-        ["diagonal", share((i) => i)],
-        ["first token", share(() => 0)],
-        ["last token", share(() => columns - 1)],
-      ];
-  const best = patterns.sort((a, b) => Number(b[1]) - Number(a[1]))[0];
-  return rows > 1 && Number(best[1]) >= 0.6 ? `${best[0]} ${(100 * Number(best[1])).toFixed(0)} %` : "";
 }
 
 export class HeadGrid {
@@ -85,7 +66,9 @@ export class HeadGrid {
       { class: "heads", tabindex: "0", role: "group", "data-focus": "heads", "aria-label": label },
       this.canvas,
     );
-    this.node = h("figure", { class: "figure" }, this.stage, this.readout);
+    /** @type {{side: string, query: number}|null} token that is lit in all heads */
+    this.lit = null;
+    this.node = h("figure", { class: "figure" }, this.stage, this.readout, ...this.tokenRows());
     this.columns = 1;
     this.width = -1;
     this.at = this.chosenIndex();
@@ -99,8 +82,13 @@ export class HeadGrid {
 
   listen() {
     const { canvas, all } = this;
-    canvas.addEventListener("mousemove", (event) => this.showReadout(all[this.headAt(event)] ?? all[this.at]));
-    canvas.addEventListener("mouseleave", () => this.showReadout(all[this.at]));
+    canvas.addEventListener("mousemove", (event) => {
+      const head = all[this.headAt(event)];
+      const y = (event.clientY - canvas.getBoundingClientRect().top) % (SIZE + GAP + TITLE);
+      const query = head ? Math.floor(((y - TITLE) / SIZE) * head.rows.length) : -1;
+      this.light(head && query >= 0 && query < head.rows.length ? { side: head.side, query } : null, head);
+    });
+    canvas.addEventListener("mouseleave", () => this.light(null));
     canvas.addEventListener("click", (event) => this.choose(this.headAt(event)));
     this.stage.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -this.columns, ArrowDown: this.columns }[event.key];
@@ -108,6 +96,38 @@ export class HeadGrid {
       event.preventDefault();
       this.choose(this.at + step);
     });
+  }
+
+  /** The tokens of each sequence of queries, for pointing and for the keyboard. */
+  tokenRows() {
+    const sides = [...new Set(this.all.map(({ side }) => side))];
+    return sides.map((side) => {
+      const { rows } = /** @type {Head} */ (this.all.find((head) => head.side === side));
+      const tokens = rows.map((text, query) => {
+        const lights = { onmouseenter: () => this.light({ side, query }), onfocus: () => this.light({ side, query }) };
+        const dims = { onmouseleave: () => this.light(null), onblur: () => this.light(null) };
+        return h("button", { type: "button", class: "token lit-token", ...lights, ...dims }, word(text));
+      });
+      const title = sides.length > 1 ? `Light a token (${side})` : "Light a token";
+      return h("details", { class: "light" }, h("summary", {}, title), h("div", { class: "tokens" }, ...tokens));
+    });
+  }
+
+  /** Lights the row of one token in all heads that read it. @param {{side: string, query: number}|null} lit @param {Head} [head] */
+  light(lit, head) {
+    const same = lit?.side === this.lit?.side && lit?.query === this.lit?.query;
+    this.lit = lit;
+    if (!same) this.draw();
+    this.showReadout(head ?? this.all[this.at]);
+  }
+
+  /** Where the lit token attends most in a head. @param {Head} head */
+  lightReadout(head) {
+    if (!this.lit || head.side !== this.lit.side || this.lit.query >= head.rows.length) return "";
+    const n = head.columns.length;
+    const row = head.weights.subarray(this.lit.query * n, (this.lit.query + 1) * n);
+    const best = row.indexOf(Math.max(...row));
+    return `; \u2068${head.rows[this.lit.query]}\u2069 → \u2068${head.columns[best]}\u2069 ${formatNumber(row[best])}`;
   }
 
   chosenIndex() {
@@ -122,10 +142,10 @@ export class HeadGrid {
   showReadout(head) {
     const { chosen, all, at } = this;
     this.readout.textContent =
-      head && chosen.head === null && head === all[at]
+      head && chosen.head === null && head === all[at] && !this.lit
         ? `${chosen.name}, mean of its heads; point at a head, or choose one`
         : head
-          ? `${head.name}, head ${head.head}: ${head.label ? `${head.label}, ` : ""}mean entropy ${formatNumber(head.entropy)}`
+          ? `${head.name}, head ${head.head}: ${head.label ? `${head.label}, ` : ""}mean entropy ${formatNumber(head.entropy)}${this.lightReadout(head)}`
           : "";
   }
 
@@ -141,6 +161,8 @@ export class HeadGrid {
     all.forEach((head, i) => {
       const [x, y] = [(i % this.columns) * wide, Math.floor(i / this.columns) * tall];
       drawHead(context, head, x, y, chosen.head === null ? head.name === chosen.name : i === this.at);
+      if (this.lit?.side === head.side && this.lit.query < head.rows.length)
+        lightRow(context, head, x, y, this.lit.query);
     });
     this.showReadout(all[this.at]);
   }
@@ -177,4 +199,21 @@ function drawHead(context, head, x, y, chosen) {
   context.strokeStyle = roleColor(chosen ? "chosen" : "line");
   context.lineWidth = chosen ? 3 : 1;
   context.strokeRect(x + 0.5, y + TITLE + 0.5, SIZE - 1, SIZE - 1);
+}
+
+/** Dims all rows of a head but one. @param {CanvasRenderingContext2D} context @param {Head} head @param {number} x @param {number} y @param {number} query */
+function lightRow(context, head, x, y, query) {
+  const high = SIZE / head.rows.length;
+  const from = y + TITLE + query * high;
+  context.globalAlpha = 0.8;
+  context.fillStyle = roleColor("page");
+  context.fillRect(x + 1, y + TITLE + 1, SIZE - 2, from - y - TITLE - 1);
+  context.fillRect(x + 1, from + high, SIZE - 2, y + TITLE + SIZE - from - high - 1);
+  context.globalAlpha = 1;
+  const n = head.columns.length;
+  const row = head.weights.subarray(query * n, (query + 1) * n);
+  const [thick, top] = [Math.max(high, 5), Math.max(...row)];
+  const middle = Math.min(Math.max(from + high / 2, y + TITLE + thick / 2), y + TITLE + SIZE - thick / 2);
+  context.imageSmoothingEnabled = false;
+  context.drawImage(heatImage(row, 1, n, top, "weight"), x, middle - thick / 2, SIZE, thick);
 }

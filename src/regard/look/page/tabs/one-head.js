@@ -5,6 +5,7 @@ import { showError } from "../core/notice.js";
 import { pause } from "../core/schedule.js";
 import { joinLabels, mergeSubwords, tokenSpans, wordSpans } from "../trace/merge-subwords.js";
 import { shortName } from "../trace/names.js";
+import { usualLargest } from "../trace/probability.js";
 import { openTrace } from "../trace/server-source.js";
 import { arcs } from "../widgets/arcs.js";
 import { isMasked, maxScore } from "../widgets/explain.js";
@@ -159,7 +160,10 @@ export class OneHead {
       rowTitle: "query",
       columnTitle: "key",
       ramp: view.mode === "softmax" ? "weight" : "signed",
-      top: view.numbers.reduce((a, b) => (Number.isFinite(b) ? Math.max(a, Math.abs(b)) : a), 0),
+      top:
+        view.mode === "softmax"
+          ? usualLargest(view.numbers, view.rows.length, view.columns.length)
+          : view.numbers.reduce((a, b) => (Number.isFinite(b) ? Math.max(a, Math.abs(b)) : a), 0),
       sums: view.mode === "softmax",
       roles: axisRoles(trace, view.name),
       selected: !view.merged && query !== null && key !== null ? [query, key] : null,

@@ -55,3 +55,26 @@ export function entropy(p) {
   for (let i = 0; i < p.length; i++) if (p[i] > 0) sum -= p[i] * Math.log(p[i]);
   return sum;
 }
+
+/**
+ * Weight that gets the strongest color: the third quartile of the largest weight per query. A query with one visible
+ * key, such as the first token under a causal mask, has the weight 1 whatever the head does, and does not count.
+ * @param {ArrayLike<number>} numbers @param {number} rows @param {number} columns
+ */
+export function usualLargest(numbers, rows, columns) {
+  /** @type {number[]} */
+  const largest = [];
+  let most = 0;
+  for (let i = 0; i < rows; i++) {
+    let [top, visible] = [0, 0];
+    for (let j = 0; j < columns; j++) {
+      const number = numbers[i * columns + j];
+      if (number > 0) visible++;
+      if (number > top) top = number;
+    }
+    most = Math.max(most, top);
+    if (visible > 1) largest.push(top);
+  }
+  largest.sort((a, b) => a - b);
+  return largest.length ? largest[Math.floor(0.75 * (largest.length - 1))] : most;
+}

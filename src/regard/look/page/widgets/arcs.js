@@ -10,6 +10,8 @@ import { formatNumber } from "../core/format.js";
 
 const FONT = 13;
 const MAX_LINKS = 1000;
+/** Lines per query at the first threshold. */
+const LINKS_PER_QUERY = 3;
 
 /** @param {Arcs} arcs */
 export function arcs(arcs) {
@@ -19,7 +21,8 @@ export function arcs(arcs) {
     type: "range",
     min: "0",
     max: "100",
-    value: "10",
+    step: "0.1",
+    value: String(usefulThreshold(arcs)),
     "aria-label": "Threshold in percent",
     oninput: draw,
   });
@@ -40,6 +43,13 @@ export function arcs(arcs) {
   }
   draw();
   return node;
+}
+
+/** Threshold in percent that leaves about three lines per query. @param {Arcs} arcs */
+function usefulThreshold({ numbers, rows }) {
+  const sorted = numbers.filter((weight) => weight > 0).sort();
+  const wanted = Math.min(sorted.length, LINKS_PER_QUERY * rows.length, MAX_LINKS);
+  return wanted ? Math.floor(1000 * sorted[sorted.length - wanted]) / 10 : 0;
 }
 
 /**

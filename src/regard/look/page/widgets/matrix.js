@@ -316,7 +316,8 @@ export function legend(matrix) {
     context.fillStyle = css(rgb(value, matrix.top, matrix.ramp));
     context.fillRect(x, 0, 1, 10);
   }
-  const range = low > high ? "no numbers" : `smallest ${formatNumber(low)}, largest ${formatNumber(high)}`;
+  const beyond = Math.max(Math.abs(low), Math.abs(high)) > matrix.top ? "; beyond the scale the color is the same" : "";
+  const range = low > high ? "no numbers" : `smallest ${formatNumber(low)}, largest ${formatNumber(high)}${beyond}`;
   return h(
     "figcaption",
     { class: "legend" },

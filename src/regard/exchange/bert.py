@@ -7,9 +7,9 @@ but it is fine-tuned and looked into as any. DistilBERT has no segments; their e
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +35,12 @@ class BertFamily(ModelFamily):
 
     model_types = ("bert",)
     prefix = "bert."
+    name = "Bert"
+    """begins the names of its architectures"""
+    pool: Literal["first", "first-relu"] = "first"
+    """pooling of its classifiers of texts"""
+    head_dropout = "classifier_dropout"
+    """setting of the dropout before the head of such a classifier"""
     embedding = "bert.embeddings.word_embeddings.weight"
     head = "cls.predictions.transform.dense.weight"
     """a tensor of the masked-LM head"""
@@ -91,6 +97,10 @@ class BertFamily(ModelFamily):
             yield from linear("readout.norm", "cls.predictions.transform.LayerNorm")
             yield from same("readout.decoder.bias", "cls.predictions.bias")
 
+    def pooler_rows(self) -> Iterator[WeightRow]:
+        """The weight table of the pooler in a classifier of texts."""
+        yield from linear("pool.pool.dense", "bert.pooler.dense")
+
     def is_unused(self, name: str) -> bool:
         """Tensors that are no weights, or stored twice."""
         twice = ("cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
@@ -134,12 +144,17 @@ class BertFamily(ModelFamily):
         """Weights that are not in their model and have no effect."""
         return {}
 
+    def join_constants(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The weights for their model: what it does not have is added to another weight."""
+        return weights
+
 
 class DistilBertFamily(BertFamily):
     """DistilBERT: BERT's layers under other names, without segments and pooler."""
 
     model_types = ("distilbert",)
     prefix = "distilbert."
+    name, pool, head_dropout = "DistilBert", "first-relu", "seq_classif_dropout"
     embedding = "distilbert.embeddings.word_embeddings.weight"
 
     def read_config(self, found: ForeignSettings) -> BertConfig:
@@ -170,11 +185,26 @@ class DistilBertFamily(BertFamily):
         yield from linear("readout.norm", "vocab_layer_norm")
         yield from same("readout.decoder.bias", "vocab_projector.bias")
 
+    def write_config(self, model: BertConfig, vocabulary: int) -> dict[str, Any]:
+        return {
+            "model_type": "distilbert", "activation": "gelu", "n_layers": model.layers, "dim": model.width,
+            "hidden_dim": model.ffn_width, "n_heads": model.heads, "vocab_size": vocabulary, "dropout": model.dropout,
+            "attention_dropout": 0.0, "max_position_embeddings": model.max_positions,
+        }  # fmt: skip
+
+    def pooler_rows(self) -> Iterator[WeightRow]:
+        yield from linear("pool.pool.dense", "pre_classifier")
+
     def is_unused(self, name: str) -> bool:
         return name == "vocab_projector.weight"
 
     def constants(self, model: BertConfig) -> dict[str, Tensor]:
         return {"encoder.segments.weight": torch.zeros(1, model.width)}
+
+    def join_constants(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The embedding of the one segment, which fine-tuning here may have changed, is added to all positions."""
+        positions = "encoder.positions.table.weight"
+        return {**weights, positions: weights[positions] + weights["encoder.segments.weight"]}
 
 
 def initial_weights(recipe: FillRecipe, words: Tokenizer, parts: tuple[str, ...]) -> dict[str, Tensor]:

@@ -1,6 +1,7 @@
 """BERT that was fine-tuned to classify or to label, for transformers.
 
-A classifier is a BertForSequenceClassification, a tagger of subwords a BertForTokenClassification.
+A classifier is a BertForSequenceClassification, or with task.pool = "first-relu" a DistilBertForSequenceClassification;
+a tagger of subwords is a BertForTokenClassification.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from regard.errors import ModelError
-from regard.exchange.bert import BertFamily
+from regard.exchange.bert import BertFamily, DistilBertFamily
 from regard.exchange.exported_model import ExportedModel, fast_tokenizer_files, special_ids
 from regard.exchange.vision import label_config
 from regard.exchange.weight_table import linear
@@ -38,22 +39,25 @@ def describe_sequence_classifier(model: ClassificationModel, path: Path) -> Expo
     shape, encoder = require_bert(model, path), model.input_encoder
     if not isinstance(encoder, TextInput):
         raise ModelError(f"{path}: {SEQUENCE} reads texts, and this run reads {encoder.unit}")
-    if model.recipe.task.pool != "first":
+    task = model.recipe.task
+    if not task.reads_first:
         raise ModelError(
-            f'{path}: task.pool = "{model.recipe.task.pool}"; {SEQUENCE} reads the state of [CLS] through the pooler: '
+            f'{path}: task.pool = "{task.pool}"; {SEQUENCE} reads the state of [CLS] through the pooler: '
             "train it with task.pool = first"
         )
-    rows = [
-        *BertFamily().rows(shape),
-        *linear("pool.pool.dense", "bert.pooler.dense"),
-        *linear("readout", "classifier"),
-    ]
-    config = describe_head(shape, encoder.tokenizer, SEQUENCE, model.labels.names)
+    family = next(family for family in (BertFamily(), DistilBertFamily()) if family.pool == task.pool)
+    if task.pool == DistilBertFamily.pool:
+        check_distilbert(shape, path)
+    rows = [*family.rows(shape), *family.pooler_rows(), *linear("readout", "classifier")]
+    architecture = f"{family.name}ForSequenceClassification"
+    config = describe_head(family, shape, encoder.tokenizer, architecture, model.labels.names)
+    config[family.head_dropout] = task.dropout
     begin, end = encoder.tokenizer.tokens([encoder.tokenizer.sos, encoder.tokenizer.eos])
     template = " ".join([begin, "$A", *([end] if encoder.add_eos else [])])
     pair = f"{begin} $A {end} $B:1 {end}:1" if isinstance(encoder, PairInput) else None
     names, limit = special_names(encoder.tokenizer), shape.max_positions
-    return ExportedModel(config, rows, fast_tokenizer_files(encoder.tokenizer, template, names, limit, pair))
+    files = fast_tokenizer_files(encoder.tokenizer, template, names, limit, pair)
+    return ExportedModel(config, rows, files, family.join_constants)
 
 
 def describe_token_classifier(model: LabelModel, path: Path) -> ExportedModel:
@@ -68,16 +72,28 @@ def describe_token_classifier(model: LabelModel, path: Path) -> ExportedModel:
             f'{path}: task.tokens = "words"; {TOKEN} reads the pieces of words: train it with task.tokens = subwords'
         )
     rows = [*BertFamily().rows(shape), *linear("readout", "classifier")]
-    config = describe_head(shape, pieces.tokenizer, TOKEN, target.names)
+    config = describe_head(BertFamily(), shape, pieces.tokenizer, TOKEN, target.names)
     before, after = (pieces.tokenizer.tokens(ids) for ids in pieces.special_ids)
     template, names = " ".join([*before, "$A", *after]), special_names(pieces.tokenizer)
     return ExportedModel(config, rows, fast_tokenizer_files(pieces.tokenizer, template, names, shape.max_positions))
 
 
-def describe_head(shape: BertConfig, words: Tokenizer, architecture: str, labels: Iterable[str]) -> dict[str, Any]:
+def describe_head(
+    family: BertFamily, shape: BertConfig, words: Tokenizer, architecture: str, labels: Iterable[str]
+) -> dict[str, Any]:
     """The config.json of a BERT with a head of labels."""
     own = {"architectures": [architecture], **label_config(labels), **special_ids(special_names(words))}
-    return BertFamily().write_config(shape, words.size) | own
+    return family.write_config(shape, words.size) | own
+
+
+def check_distilbert(shape: BertConfig, path: Path) -> None:
+    """Refuse what a DistilBERT does not have."""
+    for name, found, only in (("segments", shape.segments, 1), ("layer_norm_eps", shape.layer_norm_eps, 1e-12)):
+        if found != only:
+            raise ModelError(
+                f'{path}: model.{name} = {found:g}, and DistilBERT, whose classifier has task.pool = "first-relu", has '
+                f"{only:g}; train it so, or with task.pool = first"
+            )
 
 
 def require_bert(model: ClassificationModel | LabelModel, path: Path) -> BertConfig:

@@ -55,10 +55,12 @@ class ImportedModel:
 class ModelFamily(ABC):
     """A family of models: its names elsewhere, its config, its weight table, and the run that an import gives."""
 
-    model_types: ClassVar[tuple[str, ...]]
+    model_types: tuple[str, ...]
     """values of model_type in config.json"""
-    prefix: ClassVar[str]
+    prefix: str
     """begins the names of the body's tensors where a model has a head"""
+    architectures: tuple[str, ...] = ()
+    """architectures in config.json that it alone reads; none: all that no other family of the type reads"""
 
     @abstractmethod
     def read_config(self, found: ForeignSettings) -> Any:

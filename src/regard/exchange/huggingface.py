@@ -12,6 +12,7 @@ from regard import config
 from regard.errors import InputError, ModelError
 from regard.exchange.bert import BertFamily, DistilBertFamily
 from regard.exchange.family import ImportedModel, ModelFamily, Origin
+from regard.exchange.fine_tuned import SequenceClassifierFamily, TokenClassifierFamily
 from regard.exchange.gguf import GGUFModel
 from regard.exchange.gpt import GPT2Family, OpenAIGPTFamily
 from regard.exchange.llama import LlamaFamily
@@ -29,15 +30,16 @@ from regard.train import checkpoint
 from regard.train.state import TrainReport
 from regard.train.weights import weights as module_weights
 
+BERTS = (BertFamily(), DistilBertFamily())
 FAMILIES: tuple[ModelFamily, ...] = (
     GPT2Family(),
     OpenAIGPTFamily(),
     LlamaFamily(),
-    BertFamily(),
-    DistilBertFamily(),
+    *BERTS,
     ResNetFamily(),
     ViTFamily(),
     MarianFamily(),
+    *(head(body) for head in (SequenceClassifierFamily, TokenClassifierFamily) for body in BERTS),
 )
 LICENSE = "license:"
 """begins the line with the license in the head of a README.md"""
@@ -94,11 +96,15 @@ def read_folder_config(folder: Path) -> ForeignSettings:
 
 def find_family(found: ForeignSettings) -> ModelFamily:
     """The family of a config; the error names those that there are."""
-    kind = found.get("model_type")
-    for family in FAMILIES:
-        if kind in family.model_types:
+    kind, architectures = found.get("model_type"), found.get("architectures", ())
+    of_kind = [family for family in FAMILIES if kind in family.model_types]
+    for family in of_kind:
+        if isinstance(architectures, list) and set(map(str, architectures)) & set(family.architectures):
             return family
-    names = ", ".join(name for family in FAMILIES for name in family.model_types)
+    for family in of_kind:
+        if not family.architectures:
+            return family
+    names = ", ".join(dict.fromkeys(name for family in FAMILIES for name in family.model_types))
     raise ModelError(f"{found.path}: model_type = {kind!r} is not among the models that can be imported: {names}")
 
 

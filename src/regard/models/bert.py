@@ -129,7 +129,8 @@ class BertEncoder(Encoder):
         counted_1S = torch.arange(source.data.shape[1], device=source.data.device)[None]
         x_BSD = tap(self, "embedding", self.embed(source.data), AXES)
         positions = self.positions(counted_1S if source.positions is None else source.positions)
-        segments = self.segments.weight[0] if source.segments is None else self.segments(source.segments)
+        one = source.segments is None or self.segments.num_embeddings == 1
+        segments = self.segments.weight[0] if one else self.segments(source.segments)
         if tracing():  # one row may serve the whole batch; a record has a row for each text
             positions = tap(self, "position", positions.expand_as(x_BSD), AXES)
             segments = tap(self, "segment", segments.expand_as(x_BSD), AXES)

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.models.base import Encoder
-from regard.models.bert import BertEncoder, BertPooler
+from regard.models.bert import BertEncoder, BertPooler, init_bert
 from regard.sequence import Memory, final, first, last, mean
+from regard.trace import tap
 
 Pool = Callable[[Memory], Tensor]
 
@@ -34,6 +35,18 @@ class Pooling(nn.Module):
         return self.dropout(self.pool(memory).masked_fill((states.lengths == 0)[:, None], 0.0))
 
 
+class ReLUPooler(nn.Module):
+    """relu(W h + b) of the first state: DistilBERT's layer below the head of a classifier."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.dense = nn.Linear(width, width)
+        init_bert(self)
+
+    def forward(self, memory: Memory) -> Tensor:
+        return tap(self, "pooled", self.dense(first(memory)).relu(), "batch width")
+
+
 def make_pooling(name: str, encoder: Encoder, dropout: float = 0.0) -> Pooling:
     """The pooling of this name for an encoder.
 
@@ -41,6 +54,8 @@ def make_pooling(name: str, encoder: Encoder, dropout: float = 0.0) -> Pooling:
     concatenated, since the backward state at the last word has read only that word. "first" of a BERT encoder goes
     through its pooler, as when the paper fine-tunes it.
     """
+    if name == "first-relu":
+        return Pooling(ReLUPooler(encoder.width), dropout)
     if name == "first" and isinstance(encoder, BertEncoder):
         return Pooling(BertPooler(encoder.width), dropout)
     pools: dict[str, Pool] = {"last": final if encoder.final else last, "mean": mean, "max": max_pool, "first": first}

@@ -22,9 +22,10 @@ class ClassifyConfig:
 
     kind: Literal["classify"] = "classify"
     """a text in, a label out"""
-    pool: Literal["last", "mean", "max", "first"] = "mean"
+    pool: Literal["last", "mean", "max", "first", "first-relu"] = "mean"
     """how token states are pooled: the last state (of both directions, if the model is bidirectional), the mean, the
-    maximum, or the first position, where a start token is put as BERT's [CLS]"""
+    maximum, or the first position, where a start token is put as BERT's [CLS]; first-relu: that one through a layer
+    with ReLU, as in DistilBERT's classifier"""
     dropout: float = 0.3
     """dropout on the pooled vector"""
     word_dropout: float = 0.1
@@ -46,15 +47,20 @@ class ClassifyConfig:
         check_at_least(self, 0, "samples")
         check_share(self, "dropout", "word_dropout")
 
+    @property
+    def reads_first(self) -> bool:
+        """Whether the state of a start token is pooled."""
+        return self.pool in ("first", "first-relu")
+
 
 def check_pool(model: ClassifierConfig, pool: str) -> None:
     """Refuse pooling of a position whose state has seen too little of the text."""
-    if pool == "first" and model.receptive_field == "left":
+    if pool in ("first", "first-relu") and model.receptive_field == "left":
         raise ConfigError(
-            'task.pool = "first": the first state of a unidirectional model has seen only the first token; use last or '
-            "mean, or model.bidirectional=true"
+            f'task.pool = "{pool}": the first state of a unidirectional model has seen only the first token; use last '
+            "or mean, or model.bidirectional=true"
         )
-    if pool in ("first", "last") and model.receptive_field == "position":
+    if pool in ("first", "first-relu", "last") and model.receptive_field == "position":
         raise ConfigError(
             f'task.pool = "{pool}": model.kind = "mlp" reads each word alone, and one word says little about a text; '
             "use mean or max"

@@ -22,7 +22,7 @@ from regard.manifest import read_kept
 from regard.sequence import Tokens
 from regard.spaces import FactorizedWords, Values, Words
 from regard.tasks.base import check_lines
-from regard.tasks.classify.pairs import split_pair, truncated_lengths
+from regard.tasks.classify.pairs import SEPARATORS, split_pair, truncated_lengths
 from regard.text import Tokenizer
 from regard.text.token_rows import TokenStrings, tokenizer_strings
 
@@ -248,6 +248,26 @@ class PairInput(TextInput):
     def drop_words(self, rows: Sequence[Any], seeds: np.ndarray, share: float) -> list[np.ndarray]:
         eos, dropped = self.tokenizer.eos, super().drop_words(rows, seeds, share)
         return [np.where(np.asarray(row) == eos, eos, found) for row, found in zip(rows, dropped, strict=True)]
+
+
+@dataclass(frozen=True)
+class SingleOrPairInput(PairInput):
+    """Encodes a line as a pair where it has a tab or [SEP], otherwise as one text.
+
+    So a classifier is read that was trained elsewhere: nothing in its folder says which of the two it was trained on.
+    """
+
+    unit = "texts"
+
+    def encode(self, lines: Sequence[str], first_line: int = 1) -> list[EncodedInput]:
+        check_lines(lines, first_line)
+        pairs = {i for i, line in enumerate(lines) if any(sign in line.strip() for sign in SEPARATORS)}
+        singles = iter(TextInput.encode(self, [line for i, line in enumerate(lines) if i not in pairs]))
+        shorter = replace(self, max_tokens=self.max_tokens - 1)  # a pair has one separator more
+        return [
+            PairInput.encode(shorter, [line], first_line + i)[0] if i in pairs else next(singles)
+            for i, line in enumerate(lines)
+        ]
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,26 @@ from regard.data.splits import is_held_out
 from regard.errors import DataError
 from regard.progress import Progress
 from regard.tasks.classify.config import ClassifyConfig
-from regard.tasks.classify.inputs import COLUMN, VECTORS, InputEncoder, PairInput, TableInput, TextInput, VectorCoverage
+from regard.tasks.classify.inputs import (
+    COLUMN,
+    VECTORS,
+    InputEncoder,
+    PairInput,
+    SingleOrPairInput,
+    TableInput,
+    TextInput,
+    VectorCoverage,
+)
 from regard.tasks.classify.labels import LABELS, Labels
 from regard.tasks.classify.loader import TEXT
-from regard.tasks.classify.sources import LabeledColumns, LabeledReviews, LabeledRows, LabeledTable, LabeledTexts
+from regard.tasks.classify.sources import (
+    ImportedLabeledTexts,
+    LabeledColumns,
+    LabeledReviews,
+    LabeledRows,
+    LabeledTable,
+    LabeledTexts,
+)
 from regard.tasks.classify.spelled import SpelledTextInput
 from regard.tasks.init_recipe import load_pretrained_tokenizer
 from regard.text import Tokenizer, TokenizerConfig
@@ -52,7 +68,7 @@ class EvalSet:
 class LabeledTextPreparation:
     """Prepares labeled texts: tokenizer, labels, word vectors and shards."""
 
-    data: LabeledTexts | LabeledReviews
+    data: LabeledTexts | LabeledReviews | ImportedLabeledTexts
     text: TokenizerConfig = TokenizerConfig(kind="word")
     task: ClassifyConfig = ClassifyConfig()
     vectors: PretrainedVectorsConfig = PretrainedVectorsConfig()
@@ -74,13 +90,14 @@ class LabeledTextPreparation:
     def load_encoder(self, run: Path) -> TextInput:
         """The input encoder that preparation wrote."""
         vectors = VectorCoverage.load(run) if self.vectors.path else None
-        return self._encoder(Tokenizer.load(run / "tokenizer.json"), vectors)
+        return self.make_encoder(Tokenizer.load(run / "tokenizer.json"), vectors)
 
-    def _encoder(self, tokenizer: Tokenizer, vectors: VectorCoverage | None = None) -> TextInput:
+    def make_encoder(self, tokenizer: Tokenizer, vectors: VectorCoverage | None = None) -> TextInput:
         """The input encoder; a tokenizer of BERT puts [CLS] and [SEP] around every text, as in its pre-training."""
         task, add_eos = self.task, tokenizer.has_cls or self.is_pair
-        add_sos = add_eos or task.pool == "first"
+        add_sos = add_eos or task.reads_first
         found = PairInput if self.is_pair else SpelledTextInput if self.spelled else TextInput
+        found = SingleOrPairInput if isinstance(self.data, ImportedLabeledTexts) else found
         return found(tokenizer, task.max_length, task.keep, add_sos, add_eos, vectors, self.text.kind)
 
     @property
@@ -104,7 +121,7 @@ class LabeledTextPreparation:
             raise DataError(f"{self.data.file('train')}: every {empty}")
         progress("tokenizer", 0, total=0)
         tokenizer = self._tokenizer(characters)
-        encoder, counts = self._encoder(tokenizer), {}
+        encoder, counts = self.make_encoder(tokenizer), {}
         for split, total in (("train", examples), ("valid", 0)):
             counts[split] = self._write(split, folder / split, encoder, labels, progress, total)
         labels.save(folder)
@@ -126,7 +143,7 @@ class LabeledTextPreparation:
 
     def examples(self, split: str) -> Iterator[LabeledExample]:
         """The examples of a split; without a valid split, a share of train is held out by a hash of the text."""
-        if isinstance(self.data, LabeledReviews) or not held_out_of_train(self.data.splits(), split):
+        if not isinstance(self.data, LabeledTexts) or not held_out_of_train(self.data.splits(), split):
             yield from self.data.examples(split)
             return
         read = kept = 0

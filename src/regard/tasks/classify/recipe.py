@@ -107,7 +107,7 @@ class ClassifyRecipe(Recipe):
     @property
     def special_tokens(self) -> int:
         """Special tokens that are added to each text: [CLS] and one or two [SEP]."""
-        return 3 if self.is_pair else 2 if self.text.kind == "wordpiece" else int(self.task.pool == "first")
+        return 3 if self.is_pair else 2 if self.text.kind == "wordpiece" else int(self.task.reads_first)
 
     @property
     def is_pair(self) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from regard.data import tables
 from regard.data.lines import json_text, read_json_lines, read_lines
 from regard.data.movie_reviews import LabeledExample, MovieReviews
-from regard.data.sources import FileSource
+from regard.data.sources import FileSource, ImportedSource
 from regard.data.splits import check_valid_share
 from regard.errors import ConfigError, DataError
 from regard.tasks.classify.clip_sources import ClipData
@@ -167,6 +167,26 @@ class LabeledReviews(MovieReviews):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ImportedLabeledTexts(ImportedSource):
+    """The training texts of a classifier that was trained elsewhere and imported: they are not here."""
+
+    kind: Literal["imported-texts"] = "imported-texts"
+    """the texts that an imported classifier was trained on, by others; they are not here"""
+
+    def file(self, split: str) -> str:
+        """What a split is read from, for messages."""
+        return f"{split} of {self.source}"
+
+    def examples(self, split: str) -> Iterator[LabeledExample]:
+        """An error: there are no texts."""
+        raise self.not_here("texts", "data.kind=tsv data.train=FILE")
+
+    def scored_on(self, path: Path) -> LabeledColumns:
+        """A file with the columns text and label: .csv, .jsonl, otherwise tab-separated."""
+        return LabeledTsv(train="train.tsv").scored_on(path)
+
+
+@dataclass(frozen=True, kw_only=True)
 class LabeledTable(LabeledFiles):
     """Files with columns of numbers and one column of labels, for an MLP."""
 
@@ -182,7 +202,7 @@ class LabeledTable(LabeledFiles):
         return read_table(self.file(split), self.label, self.columns)
 
 
-TextData = LabeledTsv | LabeledCsv | LabeledJsonl | LabeledLines | LabeledReviews
+TextData = LabeledTsv | LabeledCsv | LabeledJsonl | LabeledLines | LabeledReviews | ImportedLabeledTexts
 DataConfig = TextData | LabeledTable | ImageData | ClipData
 
 

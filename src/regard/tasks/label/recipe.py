@@ -36,7 +36,7 @@ from regard.tasks.label.loader import LabelLoader
 from regard.tasks.label.predict import LabeledText, LabelPredictor, TaggerSentences
 from regard.tasks.label.prepare import REPAIRED, LabelPreparation
 from regard.tasks.label.restore import RestoreText
-from regard.tasks.label.sources import ConllFiles, EvalSource, TaggedSentence, TaggedTsv
+from regard.tasks.label.sources import ConllFiles, EvalSource, ImportedTags, TaggedSentence, TaggedTsv
 from regard.tasks.label.subwords import SubwordEncoder, check_tokens
 from regard.tasks.label.targets import CRFTask, TagTarget, TargetKind, load_target
 from regard.tasks.label.vocab import WordTypes, WordVocab
@@ -47,7 +47,7 @@ from regard.train.config import TrainConfig
 from regard.train.schedule import CosineDecay
 from regard.train.validation import validation_loss
 
-DataConfig = ConllFiles | TaggedTsv | RestoreText | FoldingChains
+DataConfig = ConllFiles | TaggedTsv | RestoreText | FoldingChains | ImportedTags
 CHUNK = 1024
 """Sentences that are scored together."""
 

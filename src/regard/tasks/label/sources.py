@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, Protocol
 
 from regard.data.lines import read_lines
-from regard.data.sources import FileSource
+from regard.data.sources import FileSource, ImportedSource
 from regard.data.splits import SPLITS, held_out_split
 from regard.errors import ConfigError, DataError
 
@@ -162,6 +162,31 @@ class TaggedTsv(TaggedFiles):
 
     def read(self, path: str | Path) -> Iterator[TaggedSentence]:
         return read_tagged_tsv(path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportedTags(ImportedSource):
+    """The training sentences of a tagger that was trained elsewhere and imported: they are not here."""
+
+    kind: Literal["imported"] = "imported"
+    """the sentences that an imported tagger was trained on, by others; they are not here"""
+
+    @property
+    def unit(self) -> TokenUnit:
+        return "word"
+
+    @property
+    def label_type(self) -> TargetName:
+        return "tags"
+
+    def sentences(self, split: str) -> Iterator[TaggedSentence]:
+        """An error: there are no sentences."""
+        raise self.not_here("sentences", "data.kind=conll data.train=FILE")
+
+    def scored_on(self, path: Path) -> TaggedFiles:
+        """A file of CoNLL columns; one that ends with .tsv has a sentence and its tags per line."""
+        cls = TaggedTsv if path.name.removesuffix(".gz").endswith(".tsv") else ConllFiles
+        return cls(train=str(path), test=str(path))
 
 
 def read_conll(

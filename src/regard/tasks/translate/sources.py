@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from regard.data.lines import json_text, read_json_lines, read_lines
 from regard.data.phrases.corpus import Phrases
-from regard.data.sources import FileSource
+from regard.data.sources import FileSource, ImportedSource
 from regard.data.splits import SPLITS, check_valid_share
 from regard.data.tatoeba import Tatoeba
 from regard.errors import ConfigError, DataError
@@ -114,33 +114,15 @@ class PairJsonl(FileSource):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImportedPairs:
+class ImportedPairs(ImportedSource):
     """The training pairs of a model that was trained elsewhere and imported: they are not here."""
 
     kind: Literal["imported"] = "imported"
     """the pairs that an imported model was trained on, by others; they are not here"""
-    source: str
-    """where the model came from"""
-    license: str = "not known"
-    """license of the model"""
-
-    def splits(self) -> tuple[str, ...]:
-        return ()
 
     def pairs(self, split: str) -> Iterator[Pair]:
         """An error: there are no pairs."""
-        raise ConfigError(
-            f"this model was imported from {self.source}, and the pairs that it was trained on are not here; name your "
-            "own: data.kind=files data.train=[SOURCE,TARGET], with model.init for fine-tuning, or regard eval RUN "
-            "--data SOURCE TARGET"
-        )
-
-    def fetch(self, progress: object = None) -> None:
-        """Nothing to download."""
-
-    def credit(self) -> str:
-        """Origin and license of the model."""
-        return f"trained by others, imported from {self.source}. License of the model: {self.license}"
+        raise self.not_here("pairs", "data.kind=files data.train=[SOURCE,TARGET]", "SOURCE TARGET")
 
 
 FilePairs = PairFiles | PairTsv | PairJsonl

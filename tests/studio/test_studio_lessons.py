@@ -113,6 +113,27 @@ def test_malformed_values_are_refused_for_every_input(server):
                 assert response.status in (200, 422), (name, entry.name, value, response.body)
 
 
+def test_answers_to_exercises_are_checked_by_the_server(server):
+    def post(**body):
+        return server.post("/api/v1/lessons/rnn/exercises", body)
+
+    hint = lesson_plan("rnn").exercises[0].hint
+    assert post(number=1, answer="0, 1, 1").table == {"right": True, "message": "right", "hint": hint}
+    assert post(number=1, answer="0 1").table["message"] == "expected 3 numbers, got 2"
+    assert post(number=1, answer=None).table == {"solution": "[0  1  1]", "changes": {"x": [0, 1]}}
+    for body, status in [
+        ({"number": 9, "answer": "1"}, 422),
+        ({"number": "1", "answer": "1"}, 422),
+        ({"number": True, "answer": "1"}, 422),
+        ({"number": 1, "answer": [1]}, 422),
+        ({"number": 1, "answer": "1" * 501}, 413),
+        ({"number": 1, "answer": "1", "chosen": {"x": 1}}, 422),
+        ({"number": 1, "answer": "1", "chosen": {"model": "none"}}, 404),
+    ]:
+        assert post(**body).status == status, body
+    assert server.post("/api/v1/lessons/rn/exercises", {"number": 1, "answer": "1"}).status == 404
+
+
 def test_models_of_lessons_are_trained_once_and_stopped_with_the_server(tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
     api = LessonsApi()
@@ -295,7 +316,15 @@ def test_lessons_fit_the_screen_and_their_controls_have_accessible_names(browser
     context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=theme)
     page, number = context.new_page(), server.models()["transformer"]
     try:
-        for where in ("", "/positions", "/eight-heads", "/noam", "/sizes", f'/beam-search?model="{number}"&limit=4'):
+        for where in (
+            "",
+            "/positions",
+            "/translation-scores",
+            "/stack",
+            "/noam",
+            "/sizes",
+            f'/beam-search?model="{number}"&limit=4',
+        ):
             go(page, server, f"#/learn{where}")
             page.wait_for_selector(".lessons, .lesson-checks")
             assert page.evaluate("document.documentElement.scrollWidth") <= width, where
@@ -308,3 +337,25 @@ def test_lessons_fit_the_screen_and_their_controls_have_accessible_names(browser
             assert nameless == [], where
     finally:
         context.close()
+
+
+@pytest.mark.slow
+def test_an_exercise_is_answered_on_the_page_and_the_figure_has_the_lessons_numbers(page, server):
+    go(page, server, "#/learn/rnn")
+    field = page.get_by_label("Answer to exercise 1", exact=True)
+    field.fill("1 1 1")
+    field.press("Enter")
+    result = page.locator(".lesson-exercises li").first.locator(".exercise-result")
+    result.get_by_text("2 of 3 numbers are right; hint:").wait_for()
+    page.get_by_label("x, input 1", exact=True).fill("2")
+    until(page, "document.querySelector('.result[data-value=o]').classList.contains('changed')")
+    assert field.input_value() == "1 1 1"  # what was typed stays while numbers change
+    titles = page.locator(".lesson-figure .figure-cell title").all_text_contents()
+    assert {"2", "1", "-1"} <= set(titles)
+    field.fill("0 1 1")
+    page.get_by_label("Check the answer to exercise 1").click()
+    result.get_by_text("right").wait_for()
+    page.get_by_label("Show the answer to exercise 2").click()
+    page.locator(".exercise-result a").wait_for()
+    assert page.locator(".exercise-result b").inner_text() == "21"
+    assert page.locator(".lesson-reading dd").count() == 3

@@ -13,7 +13,7 @@ from regard.models.transformer import PostNorm, PreNorm
 EPSILON = 1e-5
 
 INPUTS = (
-    Input("X", [[1.0, 2.0, 3.0, 4.0], [2.0, 0.0, 2.0, 0.0]], "two words, a vector each", ("word", "width")),
+    Input("X", [[1.0, 2.0, 3.0, 4.0], [2.0, 0.0, 1.0, -1.0]], "two words, a vector each", ("word", "width")),
     Input(
         "W",
         [[0.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, -1.0], [0.0, 0.0, 1.0, 0.0]],
@@ -132,7 +132,7 @@ EXERCISES = (
     Exercise(
         "The vector (2, 0, 2, 0) alone is normalized (W = 0, gain 1, shift 0). Which four numbers come out?",
         item("z", 1),
-        {"W": [[0.0] * 4] * 4},
+        {"X": [[1.0, 2.0, 3.0, 4.0], [2.0, 0.0, 2.0, 0.0]], "W": [[0.0] * 4] * 4},
         hint="mean 1, deviation 1",
     ),
 )

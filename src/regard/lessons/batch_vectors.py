@@ -68,7 +68,7 @@ def compute(page: LessonBuilder) -> None:
             for i in range(rows)
         ),
     )
-    _twice(page, words, batch, vectors)
+    _repeated_words(page, words, batch, vectors)
     _padding(page, table, batch)
 
 
@@ -79,7 +79,7 @@ def embedding_table(size: int, width: int, seed: int) -> nn.Embedding:
         return nn.Embedding(size, width, padding_idx=PAD, dtype=torch.float64)
 
 
-def _twice(page: LessonBuilder, words: WordList, batch: Tokens, vectors: Tensor) -> None:
+def _repeated_words(page: LessonBuilder, words: WordList, batch: Tokens, vectors: Tensor) -> None:
     places: dict[int, list[tuple[int, int]]] = {}
     for b, row in enumerate(batch.data.tolist()):
         for t, i in enumerate(row):

@@ -50,6 +50,7 @@ INPUTS = (
     Input("sentence", SPANISH[3], "source sentence; the vocabulary is that of the four proverbs"),
     Input("max_length", 8, "most words to generate", bounds=(1, 50)),
 )
+AXES = ["batch", "rounds", "words"]
 MEANINGS = {
     "memory = self.encoder": "embeds the ids and runs the RNN over them: one state per word",
     "return memory": "all outputs, one per position, and the hidden state after the last word",
@@ -109,9 +110,7 @@ def compute(page: LessonBuilder) -> None:
         "hidden max_length",
         value("ids", answer[0], "place", r"\text{ids}", {"place": made}),
         value("words", made, "place", r"\text{words}"),
-        value(
-            "shape", list(logits.shape), "axis", r"\text{shape of the logits}", {"axis": ["batch", "rounds", "words"]}
-        ),
+        value("shape", list(logits.shape), "axis", r"\text{shape of the logits}", {"axis": AXES}),
         value("p", logits[0].softmax(-1), "place word", "p", best, "weights"),
     )
     ((greedy,),) = search(model, Tokens.full(ids), Tokens.pad([[SOS]]), Beam(1), torch.tensor([limit]))
@@ -121,7 +120,7 @@ def compute(page: LessonBuilder) -> None:
 
 def listing(name: str, cls: type) -> Value:
     """The lines of a class's call as records: code, and what it does."""
-    lines = inspect.getsource(cls.__call__).splitlines()[1:]  # type: ignore[operator]
+    lines = inspect.getsource(cls.__call__).splitlines()[1:]
     rows = [[line.strip(), _meaning(line.strip())] for line in lines]
     labels = {"line": [f"line {i + 1}" for i in range(len(rows))], "column": ["code", "does"]}
     return value(name, rows, "line column", rf"\text{{{cls.__name__}}}", labels, "records")

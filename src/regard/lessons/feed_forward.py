@@ -65,7 +65,7 @@ def compute(page: LessonBuilder) -> None:
         "active W2 b2",
         value("out", down, "word width", r"\text{FFN}(x)"),
     )
-    _alone(page, X, W1, b1, W2, b2)
+    _each_word(page, X, W1, b1, W2, b2)
     _count(page)
     page.compare("the formula and the package's layer", feed_forward(W1, b1, W2, b2)(X[None])[0].detach(), down)
 
@@ -80,7 +80,7 @@ def feed_forward(W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor) -> FeedForward:
     return layer
 
 
-def _alone(page: LessonBuilder, X: Tensor, W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor) -> None:
+def _each_word(page: LessonBuilder, X: Tensor, W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor) -> None:
     layer = feed_forward(W1, b1, W2, b2)
     with torch.no_grad():
         together = layer(X[None])[0]

@@ -85,7 +85,7 @@ INPUTS = (
     Input("first", "tired", "why, in the first sentence", choices=ADJECTIVES),
     Input("second", "wide", "why, in the second sentence", choices=ADJECTIVES),
     Input("layers", LAYERS, "layers of the encoder", bounds=(1, 3)),
-    Input("seed", 2, "random seed of the training", bounds=(0, 1_000_000)),
+    Input("seed", 6, "random seed of the training", bounds=(0, 1_000_000)),
 )
 
 
@@ -186,7 +186,8 @@ def _held_out(page: LessonBuilder, resolver: PronounResolver) -> None:
         "On held-out pairs",
         f"{len(kept):,} sentences whose pair of antecedent and adjective was in no training sentence. How often the "
         'largest weight of "it" is on its antecedent, by layer, and the mean of that weight. One layer is not enough '
-        "(layers=1): what to fetch depends on the adjective, which must be read first.",
+        "(layers=1): what to fetch depends on the adjective, which must be read first. Not every random start finds "
+        "this way: of the seeds 1 to 10, seven reach 90 %; seed=9 is as correct and attends elsewhere.",
         r"\text{share of } \argmax_j A_{it, j} = \text{antecedent}",
         "layers seed",
         value("attends", right, "layer", r"\text{attends to its antecedent}", labels, "weights"),

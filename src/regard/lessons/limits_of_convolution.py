@@ -19,6 +19,7 @@ from regard.spaces import Words
 from regard.trace import record
 
 WIDTH = 8
+ATTENTION = TransformerConfig(layers=1, width=WIDTH, ffn_width=WIDTH, heads=1, dropout=0.0)
 
 INPUTS = (
     Input("words", 13, "words of a sentence", bounds=(2, 40)),
@@ -35,11 +36,9 @@ def compute(page: LessonBuilder) -> None:
     if kernel % 2 == 0:
         raise page.error(f"kernel: expected an odd number, so that a window has a middle; got {kernel}")
     convolution = ConvolutionConfig(layers=layers, width=WIDTH, kernel=kernel, units="gated", dropout=0.0)
-    attention = TransformerConfig(layers=1, width=WIDTH, ffn_width=WIDTH, heads=1, dropout=0.0)
     seen = _influence(convolution.build_encoder, words, page.data("seed"))
-    full = _influence(attention.build_encoder, words, page.data("seed"))
-    place = [str(i + 1) for i in range(words)]
-    labels = {"output": place, "word": place}
+    full = _influence(ATTENTION.build_encoder, words, page.data("seed"))
+    labels = {key: [str(i + 1) for i in range(words)] for key in ("output", "word")}
     middle = words // 2
     page.step(
         "What an output depends on",
@@ -66,7 +65,24 @@ def compute(page: LessonBuilder) -> None:
         value("influence_attention", full, "output word", r"\text{attention}", labels, "signed"),
         value("field_attention", int((full[middle] > 0).sum()), "", r"\text{words that reach the middle output}"),
     )
-    distance = page.data("distance")
+    _depth(page)
+    page.step(
+        "The length stays",
+        "A convolution gives one output per word: as many as there were words. A translation may be shorter or longer, "
+        "and its length is not known before it ends. So a convolution can encode, tag or classify; to generate a "
+        "sequence of another length it needs a decoder that stops by itself.",
+        r"\text{length}(y) = \text{length}(x)",
+        "words layers kernel seed",
+        value("length", len(seen), "", r"\text{outputs}"),
+    )
+    wide = min(words, 2 * (min(middle, words - 1 - middle)) + 1)
+    if reach <= wide:
+        page.compare("the formula and the measured receptive field", reach, page.data("field"), 0)
+    page.compare("words and outputs", words, len(seen), 0)
+
+
+def _depth(page: LessonBuilder) -> None:
+    distance, kernel = page.data("distance"), page.data("kernel")
     plain = math.ceil(2 * distance / (kernel - 1)) if kernel > 1 else math.inf
     dilated = math.ceil(math.log(2 * distance + 1, kernel) - 1e-9) if kernel > 1 else math.inf
     page.step(
@@ -83,19 +99,6 @@ def compute(page: LessonBuilder) -> None:
             {"model": ["plain", "dilated", "attention"]},
         ),
     )
-    page.step(
-        "The length stays",
-        "A convolution gives one output per word: as many as there were words. A translation may be shorter or longer, "
-        "and nobody knows its length before it ends. So a convolution can encode, tag or classify; to generate a "
-        "sequence of another length it needs a decoder that stops by itself.",
-        r"\text{length}(y) = \text{length}(x)",
-        "words layers kernel seed",
-        value("length", len(seen), "", r"\text{outputs}"),
-    )
-    wide = min(words, 2 * (min(middle, words - 1 - middle)) + 1)
-    if reach <= wide:
-        page.compare("the formula and the measured receptive field", reach, page.data("field"), 0)
-    page.compare("words and outputs", words, len(seen), 0)
 
 
 def _layer_count(layers: float) -> str:

@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
-from regard.lessons.engine.builder import Input, LessonBuilder, value
+from regard.lessons.engine.builder import Input, LessonBuilder, Value, value
 from regard.lessons.engine.exercises import Exercise
 from regard.lessons.engine.layers import recurrent_layer
 from regard.lessons.engine.reading import Reading
 
 INPUTS = (
-    Input("length", 64, "words of a sequence", bounds=(1, 100_000), symbol="n"),
+    Input("length", 64, "words of a sequence", bounds=(1, 100_000), symbol="T"),
     Input("layers", 1, "recurrent layers", bounds=(1, 64)),
     Input("n", 20, "letters a, followed by as many b", bounds=(1, 200)),
     Input("weight", 1.0, "weight of a letter in the counter", bounds=(0.01, 10), symbol="w"),
@@ -65,11 +65,12 @@ def _time(page: LessonBuilder, table: dict[str, Any], measured: dict[str, Any]) 
         f"Milliseconds of a training step (forward and backward) of one sequence by its length: encoders of this "
         f"package ({counts} parameters), one thread, CPU time; {measured['command']}, {measured['date']}. And the "
         f"factor from the shortest to the longest, which is {words:g} times as long. A single thread does one thing "
-        "at a time in both; on hardware with thousands of units only the recurrent one still has to wait.",
+        "at a time in both models; where thousands of units work in parallel, only the recurrent one has to wait.",
         r"\text{ms against length}",
         "length",
         value("ms", list(table["ms"].values()), "model length", r"\text{ms}", ticks, "log"),
         value("growth", growth, "model", r"\text{factor}", {"model": ticks["model"]}),
+        _at_length(page, "ms_here", table["lengths"], table["ms"]),
     )
 
 
@@ -84,9 +85,15 @@ def _recall(page: LessonBuilder, table: dict[str, Any], measured: dict[str, Any]
         r"\text{accuracy against length}",
         "length",
         value("accuracy", list(table["accuracy"].values()), "model length", r"\text{accuracy}", ticks, "weights"),
-        value("last", [row[-1] for row in table["accuracy"].values()], "model",
-              rf"\text{{at {table['lengths'][-1]} words}}", {"model": ticks["model"]}),
-    )  # fmt: skip
+        _at_length(page, "recall_here", table["lengths"], table["accuracy"]),
+    )
+
+
+def _at_length(page: LessonBuilder, name: str, lengths: list[int], rows: dict[str, list[float]]) -> Value:
+    """The column of the measured length that is nearest to the lesson's."""
+    near = min(range(len(lengths)), key=lambda i: abs(lengths[i] - page.data("length")))
+    here = [row[near] for row in rows.values()]
+    return value(name, here, "model", rf"\text{{at {lengths[near]} words}}", {"model": list(rows)})
 
 
 def _counters(page: LessonBuilder) -> None:
@@ -130,7 +137,7 @@ def _count(kind: str, letters: torch.Tensor, weight: float) -> list[float]:
     """States of a cell with one unit over the letters, by the package's layer."""
     one = torch.ones(1, 1, dtype=torch.float64)
     layer = recurrent_layer(kind, weight * one, one, torch.zeros(1, dtype=torch.float64))  # type: ignore[arg-type]
-    state, found = (torch.zeros(1, 1, dtype=torch.float64),), []
+    state, found = layer.zeros(letters[:1]), []
     with torch.no_grad():
         for letter in letters:
             hidden, state = layer.step(letter[None], state)

@@ -52,6 +52,17 @@ def compute(page: LessonBuilder) -> None:
         value("grad_o", grad_o, "step output", r"\frac{\partial L}{\partial o_t}"),
     )
     grad_h, powers = _states(page, grad_o, Whh, Wqh)
+    sums = _weights(page, grad_o, grad_h)
+    weights = {name: page.tensor(name).requires_grad_() for name in sums}
+    forward(x, y, **weights)[2].backward()
+    wrong = max(max_difference(weights[name].grad, found) for name, found in sums.items())  # type: ignore[arg-type]
+    page.compare("the formulas and autograd", 0.0, wrong)
+    page.compare("the recursion and the sum of powers", powers, grad_h)
+
+
+def _weights(page: LessonBuilder, grad_o: Tensor, grad_h: Tensor) -> dict[str, Tensor]:
+    """Gradients of the weights: sums over time."""
+    x, h = page.tensors("x h")
     before = torch.cat([torch.zeros_like(h[:1]), h[:-1]])
     sums = {"Wqh": grad_o.T @ h, "Whx": grad_h.T @ x, "Whh": grad_h.T @ before}
     page.step(
@@ -66,11 +77,7 @@ def compute(page: LessonBuilder) -> None:
         value("grad_Whx", sums["Whx"], "unit input", r"\frac{\partial L}{\partial W_{hx}}"),
         value("grad_Whh", sums["Whh"], "unit before", r"\frac{\partial L}{\partial W_{hh}}"),
     )
-    weights = {name: page.tensor(name).requires_grad_() for name in sums}
-    forward(x, y, **weights)[2].backward()
-    wrong = max(max_difference(weights[name].grad, found) for name, found in sums.items())  # type: ignore[arg-type]
-    page.compare("the formulas and autograd", 0.0, wrong)
-    page.compare("the recursion and the sum of powers", powers, grad_h)
+    return sums
 
 
 def forward(x: Tensor, y: Tensor, Whx: Tensor, Whh: Tensor, Wqh: Tensor) -> tuple[Tensor, Tensor, Tensor]:

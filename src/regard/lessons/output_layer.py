@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from regard.errors import ConfigError
 from regard.lessons.engine.builder import Input, LessonBuilder, value
@@ -65,6 +66,14 @@ def compute(page: LessonBuilder) -> None:
         value("chosen", int(p.argmax()), "", r"\text{index}"),
         value("word", words[int(p.argmax())], "", r"\text{word}"),
     )
+    loss = _training(page, logits, index, labels)
+    page.compare("the probabilities and 1", 1.0, float(p.sum()))
+    page.compare("the package's loss and the formula", -logits.log_softmax(0)[index], loss)
+
+
+def _training(page: LessonBuilder, logits: Tensor, index: Tensor, labels: dict[str, list[str]]) -> Tensor:
+    """Loss and gradient, and the size of the matrix."""
+    words = labels["word"]
     loss = Classes(len(words)).nll(logits[None], index[None])
     slope = logits.softmax(0) - torch.nn.functional.one_hot(index, len(words))
     page.step(
@@ -83,8 +92,7 @@ def compute(page: LessonBuilder) -> None:
         "d words",
         value("output_parameters", page.data("d") * page.data("words"), "", r"\text{parameters}"),
     )
-    page.compare("the probabilities and 1", 1.0, float(p.sum()))
-    page.compare("the package's loss and the formula", -logits.log_softmax(0)[index], loss)
+    return loss
 
 
 FIGURE = "x > logits > exponentials > p > word; W > logits; temperature > exponentials; logits > loss; target > loss"

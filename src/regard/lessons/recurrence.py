@@ -68,6 +68,15 @@ def compute(page: LessonBuilder) -> None:
         value("order_plain", float((forward - swapped).abs().max()), "", r"\text{feed-forward}"),
         value("order_recurrent", float((states - backward).abs().max()), "", r"\text{recurrent}"),
     )
+    _count(page, plain, layer)
+    written = [torch.zeros_like(b)]
+    for x in X:
+        written.append(torch.tanh(V @ written[-1] + U @ x + b))
+    page.compare("the formula and the package's RNN", torch.stack(written[1:]), states)
+    page.compare("the first step of both networks", forward[0], states[0])
+
+
+def _count(page: LessonBuilder, plain: torch.nn.Module, layer: torch.nn.Module) -> None:
     page.step(
         "Parameters",
         "Memory costs units times units more weights, however long the sequence is: the same weights are used at every "
@@ -77,11 +86,6 @@ def compute(page: LessonBuilder) -> None:
         value("parameters_plain", parameters(plain), "", r"\text{feed-forward}"),
         value("parameters_recurrent", parameters(layer), "", r"\text{recurrent}"),
     )
-    written = [torch.zeros_like(b)]
-    for x in X:
-        written.append(torch.tanh(V @ written[-1] + U @ x + b))
-    page.compare("the formula and the package's RNN", torch.stack(written[1:]), states)
-    page.compare("the first step of both networks", forward[0], states[0])
 
 
 def _states(layer: torch.nn.Module, X: torch.Tensor) -> torch.Tensor:

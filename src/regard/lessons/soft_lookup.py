@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from regard.lessons.attention import single_query_attention
 from regard.lessons.engine.builder import Input, LessonBuilder, value
@@ -61,6 +62,15 @@ def compute(page: LessonBuilder) -> None:
         "weights V",
         value("z", seen["context"], "out"),
     )
+    _sweep(page, products, labels)
+    page.compare(
+        "the formula and the package's attention", (page.data("sharpness") * products).softmax(0) @ V, seen["context"]
+    )
+    page.compare("the sum of the weights", 1.0, float(seen["weights"].sum()))
+
+
+def _sweep(page: LessonBuilder, products: Tensor, labels: dict[str, list[str]]) -> None:
+    """Weights and entropy by sharpness."""
     rows = torch.stack([(s * products).softmax(0) for s in SHARPNESS])
     entropy = -(rows * rows.clamp_min(1e-300).log()).sum(1)
     ticks = {"entry": labels["entry"], "s": [f"{s:g}" for s in SHARPNESS]}
@@ -73,10 +83,6 @@ def compute(page: LessonBuilder) -> None:
         value("sweep", rows.T, "entry s", r"\alpha", ticks, "weights"),
         value("entropy", entropy, "s", r"\text{entropy}", {"s": ticks["s"]}, "line"),
     )
-    page.compare(
-        "the formula and the package's attention", (page.data("sharpness") * products).softmax(0) @ V, seen["context"]
-    )
-    page.compare("the sum of the weights", 1.0, float(seen["weights"].sum()))
 
 
 FIGURE = "q > products > weights > z; K > products; sharpness > weights; V > z; q > equal; K > equal > hard"

@@ -36,7 +36,7 @@ def compute(page: LessonBuilder) -> None:
     sentence, layers, norm = page.words("sentence"), page.data("layers"), page.data("norm")
     source, target = WordList.of([page.data("sentence")]), WordList.of([TARGET])
     size = max(source.size, target.size)
-    model = untrained(size, layers, norm, page.data("seed"))
+    model = random_transformer(size, layers, norm, page.data("seed"))
     read = Tokens.pad([source.ids(page.data("sentence"))])
     with record(model) as trace, torch.no_grad():
         model(read, Tokens.pad([[SOS, *target.ids(TARGET)]]))
@@ -58,7 +58,7 @@ def compute(page: LessonBuilder) -> None:
 
 
 @cache
-def untrained(words: int, layers: int, norm: str, seed: int) -> EncoderDecoder:
+def random_transformer(words: int, layers: int, norm: str, seed: int) -> EncoderDecoder:
     """A Transformer with random weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

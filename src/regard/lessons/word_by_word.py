@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from regard.decode import Beam, search
 from regard.lessons.engine.builder import Input, LessonBuilder, value
@@ -41,12 +42,37 @@ def compute(page: LessonBuilder) -> None:
     page.step(
         "Words become ids",
         "One number per word; a word that no training sentence has is <UNK>. The model, a GRU, was trained just now on "
-        f"five sentences about speakers and students, {page.data('sentence')} among them or not.",
+        "five sentences about speakers and students.",
         "",
         "sentence",
         value("ids", source.ids(page.data("sentence")), "word", r"\text{ids}", {"word": words}),
     )
-    h, using = states["sentence"], "ids"
+    _read(page, states["sentence"], words)
+    page.step(
+        "Word by word, out again",
+        "The decoder starts from that state and generates one word after the other until <EOS>.",
+        r"y_t = \argmax p(y \mid y_{<t}, c)",
+        "states sentence",
+        value("output", texts["sentence"] or ["nothing"], "place", r"\text{output}"),
+    )
+    apart = [max_difference(one, other) for one, other in zip(states["sentence"], states["other"])]
+    page.step(
+        "Another sentence beside it",
+        "The largest difference of the two states after each word: none as long as the words are the same. From the "
+        "first different word on the states differ, also where the words agree again.",
+        r"\max | h_t - h'_t |",
+        "states other",
+        value(
+            "apart", apart, "place", r"\text{difference}", {"place": [str(t + 1) for t in range(len(apart))]}, "line"
+        ),
+        value("other_output", texts["other"] or ["nothing"], "place", r"\text{the other one}"),
+    )
+    page.expect("Soy orador MadPy", TARGETS[0].split(), "output")
+
+
+def _read(page: LessonBuilder, h: Tensor, words: list[str]) -> None:
+    """A step for each word, then all states."""
+    using = "ids"
     for t, word in enumerate(words, 1):
         before = h[t - 2] if t > 1 else torch.zeros_like(h[0])
         page.step(
@@ -68,25 +94,6 @@ def compute(page: LessonBuilder) -> None:
         using,
         value("states", h, "word unit", "h", {"word": words}, "signed"),
     )
-    page.step(
-        "Word by word, out again",
-        "The decoder starts from that state and generates one word after the other until <EOS>.",
-        r"y_t = \argmax p(y \mid y_{<t}, c)",
-        "states sentence",
-        value("output", texts["sentence"] or ["nothing"], "place", r"\text{output}"),
-    )
-    shared = min(len(h), len(states["other"]))
-    apart = [max_difference(h[t], states["other"][t]) for t in range(shared)]
-    page.step(
-        "Another sentence beside it",
-        "The largest difference of the two states after each word: none as long as the words are the same. From the "
-        "first different word on the states differ, also where the words agree again.",
-        r"\max | h_t - h'_t |",
-        "states other",
-        value("apart", apart, "place", r"\text{difference}", {"place": [str(t + 1) for t in range(shared)]}, "line"),
-        value("other_output", texts["other"] or ["nothing"], "place", r"\text{the other one}"),
-    )
-    page.expect("Soy orador MadPy", TARGETS[0].split(), "output")
 
 
 FIGURE = "sentence > ids > h_1 > h_2 > h_3 > output; ids > h_2; ids > h_3"

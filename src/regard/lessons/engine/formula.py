@@ -18,7 +18,8 @@ SYMBOLS = {
     "sum": "Σ", "prod": "Π", "partial": "∂", "nabla": "∇", "cdot": "·", "times": "×", "odot": "∘", "top": "⊤",
     "le": "≤", "ge": "≥", "ne": "≠", "to": "→", "leftarrow": "←", "in": "∈", "ldots": "…", "infty": "∞", "approx": "≈",
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "eta": "η", "lambda": "λ", "pi": "π",
-    "mu": "μ", "rho": "ρ", "sigma": "σ", "tau": "τ", "pm": "±", "theta": "θ", "quad": WIDE, "|": "‖", "mid": "|", "{": "{", "}": "}", ",": " ",
+    "mu": "μ", "rho": "ρ", "sigma": "σ", "tau": "τ", "pm": "±", "theta": "θ", "quad": WIDE,
+    "|": "‖", "mid": "|", "{": "{", "}": "}", ",": " ",
 }  # fmt: skip
 FUNCTIONS = ("tanh", "softmax", "exp", "log", "diag", "relu", "max", "min", "cos", "sin", "det", "argmax", "rot")
 ACCENTS = {"bar": "\u0304", "tilde": "\u0303", "hat": "\u0302", "overrightarrow": "\u20d7", "overleftarrow": "\u20d6"}

@@ -32,7 +32,7 @@ export function figure(figure, values) {
     ...boxes.map(draw),
   );
   const note =
-    "Each arrow: what is computed from what. Cells are the lesson's numbers: orange above 0, blue below, the strongest color for the largest of a box.";
+    "Each arrow: what is computed from what. Cells are the lesson's numbers: orange above 0, blue below, the strongest color for the largest of a box; of a large one the first rows and columns.";
   return h(
     "section",
     { class: "card lesson-figure-card" },
@@ -45,7 +45,7 @@ export function figure(figure, values) {
 /** @param {string} label @param {Shown} [value] @returns {Box} */
 function box(label, value) {
   const cells = value ? numbers(value) : null;
-  const text = value && typeof value.data === "string" ? shorten(value.data) : "";
+  const text = value ? words(value.data) : "";
   const longest = Math.max(label.length, text.length);
   const width = Math.max(longest * LETTER + 16, (cells?.[0].length ?? 0) * CELL + 16, 36);
   const height = LINE + 8 + (cells ? cells.length * CELL + 4 : text ? LINE : 0);
@@ -57,6 +57,12 @@ function numbers(value) {
   const rows = value.axes.length === 2 ? value.data : value.axes.length === 1 ? [value.data] : [[value.data]];
   if (typeof rows[0]?.[0] !== "number") return null;
   return rows.slice(0, MAX_ROWS).map((/** @type {number[]} */ row) => row.slice(0, MAX_COLUMNS));
+}
+
+/** A text, or a list of words. @param {any} data */
+function words(data) {
+  const list = Array.isArray(data) ? data : [data];
+  return list.every((item) => typeof item === "string") ? shorten(list.join(" ")) : "";
 }
 
 /** @param {string} text */

@@ -123,8 +123,7 @@ class ModelStore:
 
     def _named_runs(self) -> list[tuple[Path, str]]:
         """Folders of the models with their names, in the order of the list."""
-        paths = [path for path in self._runs() if has_recipe(path)][:MAX_LISTED]
-        paths.sort(key=modified_at, reverse=True)
+        paths = sorted(filter(has_recipe, self._runs()), key=modified_at, reverse=True)[:MAX_LISTED]
         found, example = [(path, self._name(path)) for path in paths], self.example()
         return found if example is None else [*found, (example, EXAMPLE)]
 

@@ -271,7 +271,7 @@ def main() -> None:
                 if status == 201:
                     with suppress(ValueError, KeyError):
                         fuzzer.traces.append(json.loads(content)["id"])
-                if (number + 1) % 1000 == 0:
+                if (number + 1) % 500 == 0:
                     print(f"{number + 1:,} requests, {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
             missing = set(names) - set(listed_models(port))
     answers = ", ".join(f"{count:,} of {status}" for status, count in sorted(counts.items()))

@@ -20,7 +20,8 @@ def ask(server, name, what, **query):
 
 
 def neighbor_dicts(neighbors):
-    return [{"word": word, "label": make_visible(word.removeprefix(" ")), "cosine": cosine} for word, cosine in neighbors]
+    labels = {word: make_visible(word.removeprefix(" ")) for word, _ in neighbors}
+    return [{"word": word, "label": labels[word], "cosine": cosine} for word, cosine in neighbors]
 
 
 @pytest.mark.parametrize(("name", "side"), [("words", "source"), ("transformer", "source"), ("transformer", "target")])

@@ -135,3 +135,14 @@ def test_compare_takes_models_of_one_task_and_one_color_scale(page, server):
     go(page, server, f"#/t/{traces[1]}?tab=gradients")
     text = page.locator(".panel").inner_text()
     assert "it was predicted before any of these states existed" in text and "logarithmic color scale" in text
+
+
+def test_compare_explains_different_tokens(browser, language_server):
+    traces = [language_server.trace(name, "the [MASK] eats") for name in ("gpt", "fill")]
+    with open_page(browser, language_server.address) as page:
+        go(page, language_server, f"#/compare?t={','.join(trace['id'] for trace in traces)}")
+        assert "split the text into different tokens" in page.locator(".tokenization p").inner_text()
+        counts = [len(trace["sequences"].get("source") or trace["sequences"]["read"]) for trace in traces]
+        rows = page.locator(".tokenization li").all()
+        assert [row.locator(".token").count() for row in rows] == counts
+        assert "different tasks" in page.locator("form .muted[role=status]").inner_text()

@@ -6,7 +6,7 @@ import hashlib
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -116,15 +116,17 @@ class ModelStore:
 
     def entry(self, model_id: str) -> ModelEntry:
         """The model with an id."""
-        for path, name in self._named_runs():
-            if _id(path) == model_id:
-                return self._entry(path, name)
+        example = self.example()
+        if example is not None and _id(example) == model_id:
+            return self._entry(example, EXAMPLE)
+        for path in self._folders_of_runs():  # not the sorted list, which reads every run
+            if _id(path) == model_id and has_recipe(path):
+                return self._entry(path, self._name(path))
         raise ApiError(404, "unknown-model", "no such model", "go to the start page and choose one of the list")
 
     def _named_runs(self) -> list[tuple[Path, str]]:
         """Folders of the models with their names, in the order of the list."""
-        paths = [path for path in self._runs() if has_recipe(path)][:MAX_LISTED]
-        paths.sort(key=modified_at, reverse=True)
+        paths = sorted(filter(has_recipe, self._runs()), key=modified_at, reverse=True)[:MAX_LISTED]
         found, example = [(path, self._name(path)) for path in paths], self.example()
         return found if example is None else [*found, (example, EXAMPLE)]
 
@@ -165,14 +167,19 @@ class ModelStore:
         return next((entry.path / name for name in names if (entry.path / name).is_file()), None)
 
     def _runs(self) -> list[Path]:
+        """Folders that may be runs; a link to this folder, or to one of its runs, lists no run twice."""
+        found = {os.path.realpath(path): path for path in reversed(list(self._folders_of_runs()))}
+        return list(found.values())[::-1]
+
+    def _folders_of_runs(self) -> Iterator[Path]:
         if has_recipe(self.root):
-            return [self.root]
-        if not self.root.is_dir():
-            return []
-        top = [path for path in _folders(self.root) if not path.name.startswith(".")]
-        found = [*top, *(nested for path in top if not has_recipe(path) for nested in _folders(path))]
-        # a link to this folder, or to one of its runs, lists no run twice
-        return list({os.path.realpath(path): path for path in reversed(found)}.values())[::-1]
+            yield self.root
+        elif self.root.is_dir():
+            top = [path for path in _folders(self.root) if not path.name.startswith(".")]
+            yield from top
+            for path in top:
+                if not has_recipe(path):
+                    yield from _folders(path)
 
     def _name(self, path: Path) -> str:
         return path.name if path == self.root else path.relative_to(self.root).as_posix()
@@ -187,9 +194,17 @@ def _id(path: Path) -> str:
 
 def _folders(path: Path) -> list[Path]:
     try:
-        return [folder for folder in sorted(path.iterdir()) if folder.is_dir()]
+        with os.scandir(path) as found:
+            return sorted(Path(one.path) for one in found if _is_folder(one))
     except OSError:
         return []
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # such as a link to itself
+        return False
 
 
 def _version(path: Path) -> str:

@@ -52,7 +52,7 @@ export class Column {
     this.matrix = this.weights ? this.picture(name, this.weights, top) : null;
     const seconds = `${header.seconds.toFixed(2)} s with recording`;
     const summary = header.steps.length
-      ? `log-probability ${formatNumber(total)}, ${header.steps.length} tokens, ${seconds}`
+      ? `log-probability ${formatNumber(total)}, ${header.steps.length} ${header.steps.length === 1 ? "token" : "tokens"}, ${seconds}`
       : seconds;
     this.drawTokens();
     replace(
@@ -73,7 +73,7 @@ export class Column {
   answer() {
     const labels = labeledTokens(this.trace.header);
     if (labels) return h("p", { class: "sentence" }, labeledSentence(labels));
-    const words = this.trace.header.answer.split(/\s+/);
+    const words = (this.trace.header.answer || "(empty)").split(/\s+/);
     const same = commonIndices(this.first.header.answer.split(/\s+/), words);
     const parts = words.flatMap((text, i) => [same.has(i) ? h("span", {}, text) : h("mark", {}, text), " "]);
     return h("p", { class: "sentence target", dir: "auto" }, ...parts);

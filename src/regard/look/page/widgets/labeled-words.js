@@ -50,11 +50,11 @@ export function labeledButtons(tokens, chosen, onchoose) {
         type: "button",
         class: `labeled-word role-${role(label)}${i === chosen ? " picked" : ""}`,
         "aria-pressed": String(i === chosen),
-        "aria-label": `${text}: ${label}`,
         "data-focus": String(i),
         onclick: () => onchoose(i),
       },
       h("small", { class: "label-tag" }, label),
+      " ",
       word(text),
     ),
   );

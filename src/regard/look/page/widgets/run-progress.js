@@ -7,7 +7,7 @@ const DELAY = 400;
 
 export class RunProgress {
   constructor() {
-    this.node = h("div", { class: "run-progress", role: "status", hidden: true });
+    this.node = h("div", { class: "run-progress", "aria-live": "polite", hidden: true });
     this.timer = 0;
     this.started = 0;
     this.text = "";

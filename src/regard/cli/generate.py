@@ -13,7 +13,7 @@ import click
 
 from regard.cli.line_io import InterruptScope, json_line, open_lines
 from regard.cli.loading import load_model_as, open_run
-from regard.cli.options import PATH, json_option, print_json
+from regard.cli.options import PATH, engine_options, json_option, print_json
 from regard.config import override
 from regard.errors import ConfigError, Interrupted, LineError, OutputError
 
@@ -46,6 +46,7 @@ SETTING = re.compile(r"decode\.\w+=")
 @click.option("--condition", metavar="VALUE", help="Of a conditional model: the class, or numbers with commas.")
 @click.option("--chat", is_flag=True, help="The prompt is a message to answer: for models trained on conversations.")
 @click.option("--sliding-window", is_flag=True, help="Read the end of a prompt that is longer than the context.")
+@engine_options
 @click.option("--seed", type=int, help="Random seed: the same seed gives the same text.  [default: the recipe's]")
 @json_option
 def generate(
@@ -56,6 +57,8 @@ def generate(
     samples: int,
     length: int | None,
     as_json: bool,
+    engine: str,
+    precision: str,
     **options: Any,
 ) -> None:
     """Generate a continuation of a prompt with a language model, printed token by token.
@@ -70,6 +73,10 @@ def generate(
     A model that was trained with conditions needs --condition: the name of a class, or numbers such as 2,4,3. Its
     prompt may be empty.
 
+    --engine ctranslate2 continues texts by the package ctranslate2, for gpt and llama: the same text, faster, printed
+    when it has ended. It takes the most probable token: --temperature 0. The converted model is made once and kept in
+    the run.
+
     Train a model with a recipe of the task generate; without a [data] section it learns from Shakespeare's plays,
     which are downloaded once.
 
@@ -81,11 +88,11 @@ def generate(
     """
     prompt, settings = split_arguments(arguments)
     if lines:
-        generate_lines(run, prompt, source, Request(samples, length, as_json, settings | options))
+        generate_lines(run, prompt, source, Request(samples, length, as_json, settings | options, (engine, precision)))
         return
     open_run(run)
     prompt = read_prompt(prompt, source)
-    request = Request(samples, length, as_json, settings | options)
+    request = Request(samples, length, as_json, settings | options, (engine, precision))
     generator, length = request.generator(run)
     try:
         if as_json:
@@ -107,12 +114,14 @@ class Request:
     length: int | None
     as_json: bool
     settings: dict[str, Any]
+    engine: tuple[str, str]
+    """the library that searches, and its precision"""
 
     def generator(self, run: Path) -> tuple[Generator, int]:
         """The generator of a run with these settings, and the length of its texts."""
         from regard.tasks.generate.recipe import GenerationModel
 
-        model = load_model_as(run, GenerationModel)
+        model = load_model_as(run, GenerationModel, *self.engine)
         return model.generator(**self.settings), self.length or model.recipe.task.length
 
 

@@ -87,19 +87,23 @@ def generate(
       regard generate runs/sentence-kinds "" --condition question -n 5
     """
     prompt, settings = split_arguments(arguments)
+    request = Request(samples, length, as_json, settings | options, (engine, precision))
     if lines:
-        generate_lines(run, prompt, source, Request(samples, length, as_json, settings | options, (engine, precision)))
+        generate_lines(run, prompt, source, request)
         return
     open_run(run)
-    prompt = read_prompt(prompt, source)
-    request = Request(samples, length, as_json, settings | options, (engine, precision))
+    continue_prompt(run, read_prompt(prompt, source), request)
+
+
+def continue_prompt(run: Path, prompt: str, request: Request) -> None:
+    """Print one continuation token by token, or several."""
     generator, length = request.generator(run)
     try:
-        if as_json:
-            rows = [asdict(found) for found in generator.generate(prompt, length, samples)]  # type: ignore[call-overload]
+        if request.as_json:
+            rows = [asdict(found) for found in generator.generate(prompt, length, request.samples)]  # type: ignore[call-overload]
             print_json({"run": str(run), "prompt": prompt, "samples": rows})
-        elif samples > 1:
-            write(sys.stdout, sample_texts(generator, prompt, generator.generate(prompt, length, samples)))
+        elif request.samples > 1:
+            write(sys.stdout, sample_texts(generator, prompt, generator.generate(prompt, length, request.samples)))
         else:
             write(sys.stdout, stream_text(generator, prompt, length))
     except KeyboardInterrupt:

@@ -1,6 +1,7 @@
 """Peak anonymous memory of preparing and training on 10 MB and on 1 GB of generated pairs.
 
 python benchmarks/memory.py [MEGABYTES...]      (default 10 1000; needs about three times as much disk)
+python benchmarks/memory.py --mix [MEGABYTES...]    the pairs as a part, and reversed as another, with weights and tags
 
 Anonymous memory is not backed by files: RssAnon in /proc/self/status, sampled 100 times per second.
 """
@@ -26,16 +27,16 @@ LIMIT = 100
 SETTINGS = [
     "model.kind=transformer", "model.layers=2", "model.width=64", "model.ffn_width=128", "model.heads=4",
     "text.vocab_size=8000", "train.steps=60", "train.validate_every=60", "train.batch_tokens=2048",
-    "task.bleu_sentences=20", "data.valid_share=0.001",
+    "task.bleu_sentences=20",
 ]  # fmt: skip
 
 
-def main(sizes: list[int]) -> None:
+def main(sizes: list[int], mixed: bool) -> None:
     peaks = {}
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             generate(Path(folder), size)
-            command = [sys.executable, __file__, "--prepare", folder]
+            command = [sys.executable, __file__, "--prepare-mix" if mixed else "--prepare", folder]
             report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
         peaks[size] = report["peak"]
         memory = f"peak {report['peak']:.1f} MB anonymous (at the start {report['start']:.1f})"
@@ -68,12 +69,16 @@ def sentences(numbers: np.random.Generator, words: np.ndarray) -> list[tuple[str
     return [(" ".join(a), " ".join(b)) for a, b in zip(*(np.split(side, cuts) for side in every))]
 
 
-def prepare(folder: Path) -> None:
+def prepare(folder: Path, mixed: bool) -> None:
     """A real run: read, clean, tokenizer, shards, and some steps of training with a checkpoint."""
     start, peaks, done = anonymous_memory(), [0.0], threading.Event()
     sampler = threading.Thread(target=sample_memory, args=(peaks, done))
     sampler.start()
-    recipe = Recipe.read(None, [f'data={{kind="files", train=["{folder}/source", "{folder}/target"]}}', *SETTINGS])
+    corpus = f'{{kind="files", train=["{folder}/source", "{folder}/target"], valid_share=0.001}}'
+    if mixed:
+        parts = f'{{corpus={corpus}, tag="<a>", weight=0.5}}, {{corpus={corpus}, tag="<b>", weight=2, reverse=true}}'
+        corpus = f'{{kind="mix", parts=[{parts}]}}'
+    recipe = Recipe.read(None, [f"data={corpus}", *SETTINGS])
     run, started = Run(folder / "run"), time.perf_counter()
     run.begin(recipe)
     run.prepare(recipe)
@@ -99,7 +104,8 @@ def anonymous_memory() -> float:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--prepare"]:
-        prepare(Path(sys.argv[2]))
+    if sys.argv[1:2] in (["--prepare"], ["--prepare-mix"]):
+        prepare(Path(sys.argv[2]), sys.argv[1] == "--prepare-mix")
     else:
-        main([int(size) for size in sys.argv[1:]] or [10, 1000])
+        given = [word for word in sys.argv[1:] if word != "--mix"]
+        main([int(size) for size in given] or [10, 1000], "--mix" in sys.argv)

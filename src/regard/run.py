@@ -216,12 +216,14 @@ def load(
     trainable: bool = False,
     engine: str = "regard",
     precision: str = "float32",
+    progress: Progress = no_progress,
 ) -> Model:
     """Load the model of a run or of a pack: its best checkpoint, else its newest good one; or a given checkpoint.
 
     `device`: auto (an accelerator if there is one), cpu, cuda, cuda:N or mps. Its parameters are frozen (eval mode, no
-    gradients), unless it is `trainable`: for a training loop of your own. `engine` "ctranslate2": a translator searches
-    by that library, in the `precision` float32 or int8; the converted model is kept in the run.
+    gradients), unless it is `trainable`: for a training loop of your own. `engine` "ctranslate2": a Transformer, a
+    GPT or a Llama searches by that library, in the `precision` float32 or int8; the converted model is kept in the run,
+    and `progress` is called while it is made.
     """
     place, run = resolve_device(device), run_folder(path)
     recipe = Run(run).recipe()
@@ -235,7 +237,7 @@ def load(
         why = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise ModelError(f"{saved.path}: the model cannot be built ({why}); -v shows where") from error
     model = model.to(place)
-    use_engine(model, Path(path), saved, engine, precision)
+    use_engine(model, Path(path), saved, engine, precision, progress)
     if trainable:
         model.make_trainable()
     return model

@@ -30,7 +30,7 @@ MANY_PARAMETERS = {
 MANY_FLAGS = {
     "regard look": "one flag per kind of value that is looked at, and what is read or generated",
     "regard translate": "input and output, the search, the tag of a model of mixed data, the engine and its precision",
-    "regard generate": "the sampling options that users know from other tools; rarer ones are settings of [decode]",
+    "regard generate": "the sampling options that users know from other tools, the engine; rarer ones are in [decode]",
 }
 
 

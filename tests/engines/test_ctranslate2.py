@@ -212,7 +212,7 @@ def test_another_model_is_refused(tmp_path: Path) -> None:
     regard.Run(tmp_path / "run").train(tmp_path / "tiny.toml")
     expected = (
         f'{tmp_path / "run"}: model.kind = "seq2seq" of the task translate cannot be run by CTranslate2 here; it runs '
-        "transformer of the task translate"
+        "transformer of the task translate, gpt and llama of the task generate"
     )
     assert refusal(ModelError, lambda: regard.load(tmp_path / "run", engine="ctranslate2")) == expected
     assert "expected one of regard, ctranslate2" in refusal(

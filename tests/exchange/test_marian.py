@@ -23,7 +23,18 @@ from regard.exchange.sentencepiece import SentencePieceModel, to_sentencepiece
 from regard.sequence import Tokens
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
-ODD = ["", "deux  espaces", "中国 x", "ﬁn ½", "l’été", "a\u00a0b", "le chat </s> noir"]
+ODD = [
+    "",
+    "kw",
+    "le chat k w kwk",
+    "ykyk 中k",
+    "deux  espaces",
+    "中国 x",
+    "ﬁn ½",
+    "l’été",
+    "a\u00a0b",
+    "le chat </s> noir",
+]
 
 
 @pytest.fixture(scope="module")

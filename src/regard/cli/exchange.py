@@ -115,10 +115,11 @@ def export_model(run: Path, to: str, out: Path, precision: str | None) -> None:
     huggingface: transformers loads it with AutoModel and AutoTokenizer: config.json, the weights as safetensors, the
     tokenizer and the model card. There are gpt and llama of the task generate, bert of the tasks fill, classify and
     label, resnet and vit of the task classify, and a post-norm transformer of the task translate (MarianMTModel).
-    `regard import` reads the folder again, to the bit, unless it is a BERT with the head of another task.
+    `regard import` reads the folder again, to the bit.
 
-    ctranslate2: ctranslate2.Translator loads it. There is transformer of the task translate, pre-norm or post-norm; its
-    tokenizer and model card lie beside it. It needs the package ctranslate2.
+    ctranslate2: ctranslate2.Translator loads a transformer of the task translate, pre-norm or post-norm;
+    ctranslate2.Generator loads gpt and llama of the task generate. Tokenizer and model card lie beside it. It needs the
+    package ctranslate2.
 
     onnx, torch: graphs that run without regard, as ONNX files (needs `pip install "regard[onnx]"`) or as programs of
     torch.export (.pt2): an encoder and a decoding step for translate and caption, a step for generate, inputs to logits
@@ -139,9 +140,13 @@ def export_model(run: Path, to: str, out: Path, precision: str | None) -> None:
     else:
         from regard.exchange.export import export_ctranslate2, export_run
 
-        notes = export_run(run, out) if to == "huggingface" else export_ctranslate2(run, out, precision or "float32")
+        console = Console.of_verb()
+        with StageProgress(console) as stages:
+            notes = export_run(run, out) if to == "huggingface" else (
+                export_ctranslate2(run, out, precision or "float32", stages)
+            )  # fmt: skip
         for note in notes:
-            Console.of_verb().warn(note)
+            console.warn(note)
     click.echo(str(out))
 
 

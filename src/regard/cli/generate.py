@@ -13,7 +13,7 @@ import click
 
 from regard.cli.line_io import InterruptScope, json_line, open_lines
 from regard.cli.loading import load_model_as, open_run
-from regard.cli.options import PATH, json_option, print_json
+from regard.cli.options import PATH, engine_options, json_option, print_json
 from regard.config import override
 from regard.errors import ConfigError, Interrupted, LineError, OutputError
 
@@ -46,6 +46,7 @@ SETTING = re.compile(r"decode\.\w+=")
 @click.option("--condition", metavar="VALUE", help="Of a conditional model: the class, or numbers with commas.")
 @click.option("--chat", is_flag=True, help="The prompt is a message to answer: for models trained on conversations.")
 @click.option("--sliding-window", is_flag=True, help="Read the end of a prompt that is longer than the context.")
+@engine_options
 @click.option("--seed", type=int, help="Random seed: the same seed gives the same text.  [default: the recipe's]")
 @json_option
 def generate(
@@ -56,6 +57,8 @@ def generate(
     samples: int,
     length: int | None,
     as_json: bool,
+    engine: str,
+    precision: str,
     **options: Any,
 ) -> None:
     """Generate a continuation of a prompt with a language model, printed token by token.
@@ -70,6 +73,10 @@ def generate(
     A model that was trained with conditions needs --condition: the name of a class, or numbers such as 2,4,3. Its
     prompt may be empty.
 
+    --engine ctranslate2 continues texts by the package ctranslate2, for gpt and llama: the same text, faster, printed
+    when it has ended. It takes the most probable token: --temperature 0. The converted model is made once and kept in
+    the run.
+
     Train a model with a recipe of the task generate; without a [data] section it learns from Shakespeare's plays,
     which are downloaded once.
 
@@ -80,19 +87,23 @@ def generate(
       regard generate runs/sentence-kinds "" --condition question -n 5
     """
     prompt, settings = split_arguments(arguments)
+    request = Request(samples, length, as_json, settings | options, (engine, precision))
     if lines:
-        generate_lines(run, prompt, source, Request(samples, length, as_json, settings | options))
+        generate_lines(run, prompt, source, request)
         return
     open_run(run)
-    prompt = read_prompt(prompt, source)
-    request = Request(samples, length, as_json, settings | options)
+    continue_prompt(run, read_prompt(prompt, source), request)
+
+
+def continue_prompt(run: Path, prompt: str, request: Request) -> None:
+    """Print one continuation token by token, or several."""
     generator, length = request.generator(run)
     try:
-        if as_json:
-            rows = [asdict(found) for found in generator.generate(prompt, length, samples)]  # type: ignore[call-overload]
+        if request.as_json:
+            rows = [asdict(found) for found in generator.generate(prompt, length, request.samples)]  # type: ignore[call-overload]
             print_json({"run": str(run), "prompt": prompt, "samples": rows})
-        elif samples > 1:
-            write(sys.stdout, sample_texts(generator, prompt, generator.generate(prompt, length, samples)))
+        elif request.samples > 1:
+            write(sys.stdout, sample_texts(generator, prompt, generator.generate(prompt, length, request.samples)))
         else:
             write(sys.stdout, stream_text(generator, prompt, length))
     except KeyboardInterrupt:
@@ -107,12 +118,14 @@ class Request:
     length: int | None
     as_json: bool
     settings: dict[str, Any]
+    engine: tuple[str, str]
+    """the library that searches, and its precision"""
 
     def generator(self, run: Path) -> tuple[Generator, int]:
         """The generator of a run with these settings, and the length of its texts."""
         from regard.tasks.generate.recipe import GenerationModel
 
-        model = load_model_as(run, GenerationModel)
+        model = load_model_as(run, GenerationModel, *self.engine)
         return model.generator(**self.settings), self.length or model.recipe.task.length
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from regard.cli.console import Console
+from regard.cli.console import Console, StageProgress
 from regard.cli.options import global_options
 from regard.errors import ConfigError, ModelError
 from regard.manifest import read_recipe_table
@@ -93,7 +93,8 @@ def load_model(run: Path, engine: str = "regard", precision: str = "float32") ->
     import regard
     from regard.models.base import parameters
 
-    model = regard.load(run, chosen_device(), engine=engine, precision=precision)
+    with StageProgress(Console.of_verb()) as stages:  # an engine may convert the model first
+        model = regard.load(run, chosen_device(), engine=engine, precision=precision, progress=stages)
     set_threads(parameters(model.module))
     for reason in model.refused:
         Console.of_verb().warn(f"{reason}; using step {model.step}")

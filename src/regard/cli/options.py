@@ -130,6 +130,24 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(function)
 
 
+def engine_options(function: F) -> F:
+    """Add --engine and --precision to a command."""
+    precision = click.option(
+        "--precision",
+        type=click.Choice(["float32", "int8"]),
+        default="float32",
+        show_default=True,
+        help="Of the engine ctranslate2: int8 is faster, and texts may differ.",
+    )
+    return click.option(
+        "--engine",
+        type=click.Choice(["regard", "ctranslate2"]),
+        default="regard",
+        show_default=True,
+        help="The library that searches.",
+    )(precision(function))
+
+
 def recipe_arguments(function: F) -> F:
     """Add RECIPE and the settings that override it to a command."""
     settings = click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")

@@ -11,7 +11,7 @@ import click
 
 from regard.cli.line_io import Answer, LineJob, json_line, line_arguments, open_lines
 from regard.cli.loading import load_model_as, open_run
-from regard.cli.options import json_option
+from regard.cli.options import engine_options, json_option
 from regard.errors import ConfigError, LineError
 
 if TYPE_CHECKING:
@@ -57,20 +57,7 @@ class HypothesisFormat:
 @click.option("--tag", help='Tag before every text, such as "<2de>", for a model of mixed data.')
 @click.option("--prefix", default="", help="Every translation starts with this text.")
 @click.option("--require", multiple=True, metavar="WORDS", help="Every translation contains this; may be repeated.")
-@click.option(
-    "--engine",
-    type=click.Choice(["regard", "ctranslate2"]),
-    default="regard",
-    show_default=True,
-    help="The library that searches.",
-)
-@click.option(
-    "--precision",
-    type=click.Choice(["float32", "int8"]),
-    default="float32",
-    show_default=True,
-    help="Of the engine ctranslate2: int8 is faster, and translations may differ.",
-)
+@engine_options
 @json_option
 def translate(
     run: Path,

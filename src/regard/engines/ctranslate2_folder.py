@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from regard.errors import ConfigError, ModelError
 from regard.models.transformer import TransformerConfig
-from regard.tasks import Model
+from regard.progress import Progress, no_progress
 from regard.tasks.translate.predict import MAX_TOKENS
 from regard.tasks.translate.recipe import TranslationModel
 from regard.text import Tokenizer
@@ -22,6 +23,8 @@ from regard.train.weights import weights
 Precision = Literal["float32", "int8"]
 ACTIVATIONS = {"relu": "RELU", "swish": "SWISH", "gelu": "GELU", "gelu-tanh": "GELUTanh"}
 """activations by their names there"""
+STEPS = 3
+"""of writing a folder: the weights are checked, converted and written"""
 INSTALL = (
     'this needs the package ctranslate2; install it with: pip install "regard[ctranslate2]", or pip install ctranslate2'
 )
@@ -37,6 +40,16 @@ def import_ctranslate2() -> Any:
     return ctranslate2
 
 
+def load_folder(kind: str, folder: Path, precision: Precision) -> Any:
+    """CTranslate2's "Translator" or "Generator" of a folder, with as many threads as torch has now."""
+    try:
+        return getattr(import_ctranslate2(), kind)(
+            str(folder), device="cpu", compute_type=precision, inter_threads=1, intra_threads=torch.get_num_threads()
+        )
+    except (RuntimeError, ValueError) as error:
+        raise ModelError(f"{folder}: CTranslate2 cannot load it ({error})") from error
+
+
 def check_precision(precision: str) -> Precision:
     """Refuse a precision that there is not."""
     for known in get_args(Precision):
@@ -45,19 +58,14 @@ def check_precision(precision: str) -> Precision:
     raise ConfigError(f"precision: expected one of {', '.join(get_args(Precision))}, got {precision!r}")
 
 
-def require_transformer(model: Model, path: Path) -> tuple[TranslationModel, TransformerConfig]:
-    """The translation model and its shape; any other model is refused."""
-    shape = model.recipe.model
-    if isinstance(model, TranslationModel) and isinstance(shape, TransformerConfig):
-        return model, shape
-    raise ModelError(
-        f'{path}: model.kind = "{shape.kind}" of the task {model.recipe.kind()} cannot be run by CTranslate2 here; it '
-        "runs transformer of the task translate"
-    )
-
-
-def write_folder(model: TranslationModel, shape: TransformerConfig, folder: Path, precision: Precision) -> None:
-    """Write a model as a CTranslate2 folder, which exists and is empty."""
+def write_translator(
+    model: TranslationModel,
+    shape: TransformerConfig,
+    folder: Path,
+    precision: Precision,
+    progress: Progress = no_progress,
+) -> None:
+    """Write a translation model as a CTranslate2 folder, which exists and is empty."""
     library = import_ctranslate2()
     specs = library.specs
     spec = specs.TransformerSpec.from_config(
@@ -74,9 +82,17 @@ def write_folder(model: TranslationModel, shape: TransformerConfig, folder: Path
     spec.register_source_vocabulary(list(words.source.vocabulary))
     spec.register_target_vocabulary(list(words.target.vocabulary))
     set_special(spec.config, words.target)
-    spec.validate()
-    spec.optimize(quantization=precision)
-    spec.save(str(folder))
+    save_spec(spec, folder, precision, progress)
+
+
+def save_spec(spec: Any, folder: Path, precision: Precision, progress: Progress) -> None:
+    """Check a specification that has its weights, convert them and write the folder."""
+    for done, step in enumerate(
+        (spec.validate, partial(spec.optimize, quantization=precision), partial(spec.save, str(folder)))
+    ):
+        progress("converting for ctranslate2", done, STEPS)
+        step()
+    progress("converting for ctranslate2", STEPS, STEPS)
 
 
 def set_half(

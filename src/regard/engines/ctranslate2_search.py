@@ -12,12 +12,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from regard.decode import DecodeConfig, Hypothesis
 from regard.decode.beam import power_penalty, wu_penalty
-from regard.engines.ctranslate2_folder import Precision, import_ctranslate2
-from regard.errors import ConfigError, ModelError
+from regard.engines.ctranslate2_folder import Precision, load_folder
+from regard.errors import ConfigError
 from regard.tasks.translate.predict import SearchEngine
 from regard.tasks.translate.prepare import Vocabularies
 
@@ -41,13 +39,7 @@ class CTranslate2Search(SearchEngine):
     @cached_property
     def translator(self) -> Any:
         """CTranslate2's translator."""
-        try:
-            return import_ctranslate2().Translator(
-                str(self.folder), device="cpu", compute_type=self.precision, inter_threads=1,
-                intra_threads=torch.get_num_threads(),
-            )  # fmt: skip
-        except (RuntimeError, ValueError) as error:
-            raise ModelError(f"{self.folder}: CTranslate2 cannot load it ({error})") from error
+        return load_folder("Translator", self.folder, self.precision)
 
     def check(self, config: DecodeConfig, prefix: str, constrained: bool) -> None:
         for name, neutral in UNSUPPORTED.items():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import regard
 from regard.data.texts import ImportedText
-from regard.engines.ctranslate2_folder import check_precision, import_ctranslate2, require_transformer, write_folder
+from regard.engines.ctranslate2_folder import check_precision, import_ctranslate2
+from regard.engines.ctranslate2_models import find_writer
 from regard.errors import ModelError
 from regard.exchange.bert import NEXT_SENTENCE, POOLER, READOUT, BertFamily
 from regard.exchange.classifiers import describe_classifier, special_names
@@ -24,6 +26,7 @@ from regard.models.bert import BertConfig
 from regard.models.gpt import GPTConfig
 from regard.models.llama import LlamaConfig
 from regard.models.transformer import TransformerConfig
+from regard.progress import Progress, no_progress
 from regard.tasks import Model
 from regard.tasks.classify.images import ImageInput
 from regard.tasks.classify.recipe import ClassificationModel
@@ -63,15 +66,19 @@ def export_run(path: Path, out: Path) -> list[str]:
     return list(found.notes)
 
 
-def export_ctranslate2(path: Path, out: Path, precision: str) -> list[str]:
+def export_ctranslate2(path: Path, out: Path, precision: str, progress: Progress = no_progress) -> list[str]:
     """Write the model of a run as a new CTranslate2 folder, with its tokenizer and model card; returns notes."""
     chosen = check_precision(precision)
     import_ctranslate2()
-    model, shape = require_transformer(regard.load(path, "cpu"), path)
+    model: Any = regard.load(path, "cpu")
+    write = find_writer(model, path, chosen, progress)
     with write_beside(out) as folder:
         folder.mkdir()
-        write_folder(model, shape, folder, chosen)
-        model.vocabularies.save(folder)
+        write(folder)
+        if isinstance(model, TranslationModel):
+            model.vocabularies.save(folder)
+        else:
+            model.modality.tokenizer.save(folder / "tokenizer.json")
         write_bytes_atomically(folder / "README.md", model_card(path, model))
     return []
 

@@ -2,7 +2,8 @@
 
 Only the fields that cut a text are read from the protobuf, so the library is not needed. A vocabulary has tokens that
 are not pieces of this side's model: those of the other language, and special tokens. They have scores so low that no
-text is cut into them; a single character among them is read where the model has no piece for it, as Marian does.
+text is cut into them; a single character among them is read where the model has no piece for it, as Marian does. As in
+SentencePiece, several characters in a row that the model does not know are one unknown token.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import base64
 import json
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,8 @@ ABSENT_PENALTY = 1000.0
 """how much lower are tokens that no text is cut into"""
 LANGUAGE_CODE = re.compile(r">>.+<<")
 SPACE = "▁"
+UNKNOWN_SIGN = "\uffff"
+"""stands for several unknown characters in a row; it is no character of Unicode"""
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,10 @@ class SentencePieceModel:
         table = [(token, score(token)) for token in vocabulary]
         inner = tokenizers.Tokenizer(models.Unigram(table, vocabulary.index(unknown), byte_fallback=False))
         rules = [normalizers.Precompiled(self.charsmap)] if self.charsmap else []
-        inner.normalizer = normalizers.Sequence([*rules, normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip()])
+        unknown_run = normalizers.Replace(Regex(f"[^{character_class(self.characters)}]{{2,}}"), UNKNOWN_SIGN)
+        inner.normalizer = normalizers.Sequence(
+            [*rules, normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip(), unknown_run]
+        )
         # the first sign of a special token's name stands alone, so that no text is cut into a special token
         names = "|".join(f"{re.escape(name[0])}(?={re.escape(name[1:])})" for name in special if len(name) > 1)
         inner.pre_tokenizer = pre_tokenizers.Sequence(
@@ -89,10 +95,27 @@ class SentencePieceModel:
         inner.add_tokens([AddedToken(code, special=False, normalized=False) for code in codes])
         return inner
 
+    @property
+    def characters(self) -> set[str]:
+        """All characters of the pieces, and the space."""
+        return {" ", SPACE}.union(*(text for text, _, kind in self.pieces if kind == NORMAL))
+
     def missing_pieces(self, vocabulary: Sequence[str]) -> int:
         """How many pieces are not in a vocabulary."""
         known = set(vocabulary)
         return sum(kind == NORMAL and text not in known for text, _, kind in self.pieces)
+
+
+def character_class(characters: Collection[str]) -> str:
+    """The inside of a class of a regular expression that has these characters, as ranges.
+
+    >>> character_class("abcx")
+    '\\\\x{61}-\\\\x{63}\\\\x{78}-\\\\x{78}'
+    """
+    numbers = sorted(map(ord, characters))
+    starts = [number for i, number in enumerate(numbers) if not i or numbers[i - 1] != number - 1]
+    ends = [number for i, number in enumerate(numbers) if numbers[i + 1 : i + 2] != [number + 1]]
+    return "".join(f"\\x{{{start:x}}}-\\x{{{end:x}}}" for start, end in zip(starts, ends, strict=True))
 
 
 def read_vocabulary(path: Path) -> list[str]:

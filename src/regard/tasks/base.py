@@ -228,6 +228,8 @@ class Model(SentenceReader, ABC):
     """the network, with its weights"""
     recipe: Recipe
     """the recipe it was trained with"""
+    engine: Any = None
+    """another library that searches, see regard.engines; None: the model itself"""
 
     def __init__(self, module: nn.Module, recipe: Recipe, step: int, refused: Sequence[str] = ()) -> None:
         self.module, self.recipe, self.step = module, recipe, step
@@ -309,7 +311,14 @@ class Model(SentenceReader, ABC):
 
     @contextmanager
     def record(self, replace: Mapping[str, Callable[[Tensor], Tensor]] | None = None) -> Iterator[Recording]:
-        """Record all tapped tensors of forward passes inside the block; see `regard.record`."""
+        """Record all tapped tensors of forward passes inside the block; see `regard.record`.
+
+        Inside an engine, which is another library, none are seen.
+        """
+        if self.engine is not None:
+            raise ConfigError(
+                f"nothing inside the engine {self.engine.name} can be recorded; load the run without an engine"
+            )
         from regard.look import Recording  # an answer alone needs no views
         from regard.tasks.lens_head import lens_head
 

@@ -11,13 +11,16 @@ import pytest
 from helpers import check_refused, refusal
 from regard.data.phrases.corpus import Phrases
 from regard.data.splits import normalize_sentence
-from regard.errors import ConfigError, DataError, InputError, LineError
+from regard.errors import ConfigError, DataError, InputError, Interrupted, LineError
 from regard.run import Run, load
 from regard.tasks import EvalRequest, Recipe
 from regard.tasks.translate.mix import MixedPairs, MixPart
 from regard.tasks.translate.prepare import TranslatePreparation
 from regard.tasks.translate.sources import PairTsv
 from regard.text import Tokenizer, TokenizerConfig
+from regard.train import checkpoint
+from regard.train.control import send_command
+from regard.train.events import Stepped
 
 MIX = """
 [data]
@@ -197,6 +200,24 @@ def test_an_epoch_follows_the_weights_and_resumes_at_any_batch(run: Path) -> Non
     (_, at), (expected, _) = batches[3], batches[4]
     resumed, _ = next(loader.train_batches(at))
     assert resumed.source.data.equal(expected.source.data) and resumed.target.data.equal(expected.target.data)
+
+
+def test_a_stopped_training_resumes_bit_for_bit(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "mix.toml").write_text(MIX, encoding="utf-8")
+    steps: list[int] = []
+
+    def stop(event: object) -> None:
+        if isinstance(event, Stepped):
+            steps.append(event.step)
+            if event.step == 2:
+                send_command(tmp_path / "run", "stop")
+
+    with pytest.raises(Interrupted):
+        Run(tmp_path / "run").train(tmp_path / "mix.toml", listeners=[stop])
+    Run(tmp_path / "run").train(tmp_path / "mix.toml", listeners=[stop])
+    assert steps == [1, 2, 3, 4]
+    stopped, whole = (checkpoint.newest(path).checkpoint for path in (tmp_path / "run", run))
+    assert stopped is not None and whole is not None and stopped.digest == whole.digest
 
 
 def test_a_text_needs_a_tag_typed_or_given(run: Path) -> None:

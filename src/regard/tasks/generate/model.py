@@ -30,7 +30,7 @@ from regard.tasks.generate.config import GenerateOptions
 from regard.tasks.generate.loader import empty_source, sliding_windows, stream_windows
 from regard.tasks.generate.modality import Modality, TextModality
 from regard.tasks.generate.packing import TokenRow, target_count
-from regard.tasks.generate.predict import Generator
+from regard.tasks.generate.predict import ContinuationEngine, Generator, TextGenerator
 from regard.tasks.generate.sentences import LanguageModelSentences
 
 OTHER_NAMES = {
@@ -58,6 +58,7 @@ class GenerationModel(LanguageModelSentences, Model):
     ) -> None:
         super().__init__(module, recipe, step, refused)
         self.modality = modality
+        self.engine: ContinuationEngine | None = None  # another library's search, see regard.engines
 
     @overload
     def generate(self, prompt: str = "", length: int | None = None, *args: Any, **settings: Any) -> str: ...
@@ -102,7 +103,12 @@ class GenerationModel(LanguageModelSentences, Model):
         stops = (stop,) if isinstance(stop, str) else tuple(stop)
         options = GenerateOptions(decode_config(self.recipe.decode, given), stops, sliding_window, condition, chat)
         self.modality.check_decode(options.decode)
-        return self.recipe.generator(self.inference_module, self.modality, options)
+        found: Generator = self.recipe.generator(self.inference_module, self.modality, options)
+        if self.engine is None:
+            return found
+        self.engine.check(options.decode)
+        assert isinstance(found, TextGenerator)  # an engine is given to a model of texts only
+        return replace(found, engine=self.engine)
 
     def predict_text(self, text: str) -> str:
         return self.generate(text)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -52,6 +52,22 @@ class Sample(Protocol):
     @property
     def text(self) -> str:
         """The sample as text."""
+
+
+class ContinuationEngine(ABC):
+    """Greedy search of another library, in place of `decode`."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def check(self, config: DecodeConfig) -> None:
+        """Refuse, by name, what this engine does not have."""
+
+    @abstractmethod
+    def continue_ids(
+        self, ids: Sequence[Sequence[int]], limits: Sequence[int], excluded: Collection[int]
+    ) -> list[Hypothesis]:
+        """A continuation of each prompt by at most so many tokens, none of them excluded."""
 
 
 class Generator(ABC):
@@ -116,6 +132,8 @@ class TextGenerator(Generator):
     """tokens that are never generated"""
     chat: ChatML | None = None
     """chat format: a prompt is a message to answer; None: it is continued"""
+    engine: ContinuationEngine | None = None
+    """another library that continues prompts; None: the model itself"""
 
     def __post_init__(self) -> None:
         if not all(self.stop):
@@ -188,7 +206,7 @@ class TextGenerator(Generator):
         return ids[-limit:]
 
     def _searches(self) -> bool:
-        return self.config.beam > 1 and not self.config.sample
+        return self.engine is not None or (self.config.beam > 1 and not self.config.sample)
 
     def _generate(self, before: Sequence[list[int]], length: int, n: int, first: int) -> list[list[GeneratedText]]:
         """`n` continuations of each prompt, which has been encoded."""
@@ -235,15 +253,24 @@ class TextGenerator(Generator):
         segment, live = 0, list(rows)
         while live:
             first, best = (live[::n], n) if not segment else (live, 1)
-            prompt, limits, numbers = self._read_rows(first, length, segment)
-            strategy = self._strategy(first, replace(self.config, n_best=best), segment)
-            found = search(
-                self.model, self.source(len(first)), prompt, strategy, limits, self.config.exact, numbers_B=numbers
-            )
+            found = self._find_hypotheses(first, length, segment, best)
             hypotheses = [hypothesis for several in found for hypothesis in _exactly(several, best)]
             for row, hypothesis in zip(live, hypotheses, strict=True):
                 self._extend_row(row, hypothesis)
             live, segment = [row for row in live if not row.is_complete and len(row.ids) < length], segment + 1
+
+    def _find_hypotheses(
+        self, rows: Sequence[TextBuilder], length: int, segment: int, best: int
+    ) -> list[list[Hypothesis]]:
+        """The best continuations of each row, by the engine or by beam search."""
+        prompt, limits, numbers = self._read_rows(rows, length, segment)
+        if self.engine is not None:
+            ids = [row[:size] for row, size in zip(prompt.data.tolist(), prompt.lengths.tolist(), strict=True)]
+            return [[one] for one in self.engine.continue_ids(ids, limits.tolist(), self.excluded)]
+        strategy = self._strategy(rows, replace(self.config, n_best=best), segment)
+        return search(
+            self.model, self.source(len(rows)), prompt, strategy, limits, self.config.exact, numbers_B=numbers
+        )
 
     def _extend_row(self, row: TextBuilder, hypothesis: Hypothesis) -> None:
         for id in hypothesis.tokens:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -52,7 +52,7 @@ from regard.train.checkpoint import Checkpoint
 from regard.train.config import TrainConfig
 
 if TYPE_CHECKING:
-    from regard.look import Recording, TeacherForcedPass
+    from regard.look import TeacherForcedPass
 
 
 @dataclass(frozen=True)
@@ -240,18 +240,6 @@ class TranslationModel(Model):
         search = replace(self.recipe.decode, beam=beam, n_best=n_best)
         found = self.recipe.translator(self.inference_module, self.vocabularies, search)
         return replace(found, tag=tag, engine=self.engine)
-
-    @contextmanager
-    def record(
-        self, replace: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] | None = None
-    ) -> Iterator[Recording]:
-        """Record all tapped tensors of forward passes inside the block; an engine computes where none are seen."""
-        if self.engine is not None:
-            raise ConfigError(
-                f"nothing inside the engine {self.engine.name} can be recorded; load the run without an engine"
-            )
-        with super().record(replace) as recording:
-            yield recording
 
     def predict_text(self, text: str) -> str:
         return self.translate(text)

@@ -23,7 +23,10 @@ DIRECTION = re.compile(r"^(.*)\.(forward|backward)_layer$")
 SUMS = ("residual_sum", "attention_residual", "ffn_residual")
 INPUTS = ("position", "segment")
 """values that are added to the embedding"""
-NO_PART = (ANSWER, "ids", "pixels", "rollout", "position_similarity", "filters", "logits", "start_attended")
+NO_PART = (
+    ANSWER, "ids", "pixels", "rollout", "position_similarity", "filters", "logits", "start_attended", "decoded_labels",
+    "label_marginals",
+)  # fmt: skip
 """records that are no part of the flow"""
 
 

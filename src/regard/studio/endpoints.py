@@ -18,9 +18,8 @@ from regard.trace import Record
 
 
 def list_models(studio: Studio, request: ApiRequest) -> Response:
-    """All models, and the status of the built-in example."""
-    models = [entry.to_dict() for entry in studio.model_store.entries()]
-    return JSONResponse({"models": models, "example": studio.example.status()})
+    """All models, the built-in example last."""
+    return JSONResponse({"models": [entry.to_dict() for entry in studio.model_store.entries()]})
 
 
 def show_model(studio: Studio, request: ApiRequest) -> Response:
@@ -32,12 +31,6 @@ def show_model(studio: Studio, request: ApiRequest) -> Response:
 def tokenize(studio: Studio, request: ApiRequest) -> Response:
     """Tokens of a text under a model's tokenizer."""
     return JSONResponse(studio.tokenize(request.required("model", str), request.required("text", str)))
-
-
-def train_example(studio: Studio, request: ApiRequest) -> Response:
-    """Start to train the built-in example."""
-    studio.example.train()
-    return JSONResponse(studio.example.status(), 202)
 
 
 def make_trace(studio: Studio, request: ApiRequest) -> Response:

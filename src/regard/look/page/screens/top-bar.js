@@ -161,7 +161,8 @@ export class TopBar {
     clearNotices();
     try {
       const header = await post("traces", { model: this.models.value, ...this.request() });
-      location.hash = traceAddress(header.id, { tab: parseRoute().query.get("tab") });
+      const { query } = parseRoute();
+      location.hash = traceAddress(header.id, { tab: query.get("tab"), tour: query.get("tour") });
     } catch (error) {
       showError(error);
     }

@@ -10,6 +10,7 @@ import { ModelPicture } from "../scene/model-picture.js";
 import { PartPicture } from "../scene/part-picture.js";
 import { pictureButtons } from "../scene/picture-file.js";
 import { colorLegend, formatPlace, parsePlace, partList } from "../scene/scene-parts.js";
+import { TourPanel } from "../tour/panel.js";
 import { Transport } from "../widgets/transport.js";
 
 /** @typedef {import("../core/types.js").Context} Context */
@@ -24,6 +25,8 @@ import { Transport } from "../widgets/transport.js";
 
 /** Milliseconds per moment at speed 1, and pixels of change in width that are drawn again. */
 const [TICK, RESIZE] = [600, 8];
+/** Space around what a stop of the tour lights. */
+const MARGIN = 16;
 
 /** @param {Context} context */
 export async function sceneTab(context) {
@@ -58,11 +61,12 @@ class Scene {
     this.readout = h("p", { class: "scene-readout muted", "aria-live": "polite" });
     this.head = h("div", {});
     this.below = h("div", {});
-    this.node = h("div", { class: "stack scene" }, this.head, this.view, this.readout, this.below);
+    this.tour = new TourPanel(this.graph, context.selection);
+    this.node = h("div", { class: "stack scene" }, this.head, this.tour.node, this.view, this.readout, this.below);
     this.request = 0;
     this.width = 0;
     const { selection, drawer } = context;
-    context.onleave(selection.listen(["at", "head", "position"], () => this.open().catch(showError)));
+    context.onleave(selection.listen(["at", "head", "position", "tour"], () => this.open().catch(showError)));
     context.onleave(selection.listen(["frame"], () => this.showFrame()));
     context.onleave(selection.listen(["number"], () => this.explain().catch(showError)));
     context.up = () => this.up();
@@ -75,11 +79,14 @@ class Scene {
   /** Loads and draws the level of the address. */
   async open() {
     const request = ++this.request;
+    await this.tour.load();
     const picture = this.choose();
     await picture.load();
     if (request !== this.request) return;
     this.picture = picture;
     this.draw();
+    await this.tour.draw();
+    if (request === this.request) this.spotlight();
     await this.explain();
   }
 
@@ -108,6 +115,7 @@ class Scene {
     const { selection } = this.context;
     const { at, head } = selection.current;
     const found = this.graph.find(at);
+    if (!found && this.tour.stop) this.tour.end();
     if (!found) return false;
     if (head !== null && found.node) selection.set({ head: null });
     else selection.set({ at: found.node && found.layer ? found.layer : null, head: null, frame: null });
@@ -123,7 +131,8 @@ class Scene {
     this.svg = picture.draw(this.width);
     replace(this.view, this.svg, this.tip);
     this.tip.hidden = true;
-    this.moments = picture instanceof ModelPicture && picture.layout ? moments(this.graph, picture.layout) : [];
+    this.moments =
+      picture instanceof ModelPicture && picture.layout && !this.tour.stop ? moments(this.graph, picture.layout) : [];
     this.drawHead();
     replace(
       this.below,
@@ -137,6 +146,7 @@ class Scene {
     );
     this.bindKeys();
     this.showFrame();
+    this.spotlight();
     this.node.dataset.drawn = this.context.selection.current.at ?? "model";
   }
 
@@ -161,10 +171,24 @@ class Scene {
         "div",
         { class: "scene-bar" },
         this.crumbs(),
+        this.tour.stop ? null : this.tourButton(),
         this.transport?.node ?? null,
         pictureButtons(() => this.svg, this.graph.trace.header),
       ),
     );
+  }
+
+  tourButton() {
+    const start = () => this.tour.start().catch(showError);
+    return h("button", { type: "button", class: "primary", onclick: start }, "Take the tour");
+  }
+
+  /** Lights what the stop of the tour is about, and brings it into view. */
+  spotlight() {
+    const { stop } = this.tour;
+    if (!(this.picture instanceof ModelPicture)) return;
+    this.picture.spotlight(stop ? stop.lit : [], stop?.column ?? null);
+    if (stop) reveal(this.picture.spot.querySelector(".scene-framed"), this.tour.node);
   }
 
   /** Keys for layers, heads and, where nothing is played, tokens. */
@@ -182,7 +206,8 @@ class Scene {
       const next = (selection.current.head ?? (by > 0 ? -1 : heads)) + by;
       if (next >= 0 && next < heads) selection.set({ head: next });
     };
-    if (picture instanceof ModelPicture) return;
+    if (this.tour.stop) context.step = (by) => this.tour.move(by);
+    if (picture instanceof ModelPicture || this.tour.stop) return;
     const last = (picture?.stack?.tokens.length ?? 1) - 1;
     context.step = (by) => {
       const next = (selection.current.position ?? 0) + by;
@@ -305,4 +330,14 @@ class Scene {
     } else return;
     event.preventDefault();
   }
+}
+
+/** Scrolls the page so that what is lit can be seen below the panel. @param {Element|null} lit @param {Element} panel */
+function reveal(lit, panel) {
+  const [box, above] = [lit?.getBoundingClientRect(), panel.getBoundingClientRect()];
+  if (!box?.height || !above.height) return;
+  const [top, bottom] = [above.bottom + MARGIN, window.innerHeight - MARGIN];
+  const by = box.top < top || box.height > bottom - top ? box.top - top : Math.max(0, box.bottom - bottom);
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  if (Math.abs(by) > 1) window.scrollBy({ top: by, behavior: still ? "auto" : "smooth" });
 }

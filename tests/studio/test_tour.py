@@ -1,4 +1,4 @@
-"""The tour: its stops follow from the graph, its numbers are recorded ones, and each stop has an address."""
+"""The tour: its stops follow from the graph, its numbers are recorded ones; play backward; labels that were decoded."""
 
 import pytest
 
@@ -114,3 +114,36 @@ def test_a_tour_of_an_untrained_model_says_so_and_a_trace_without_a_graph_has_no
     assert "run the sentence again" in page.locator(".panel .empty").inner_text()
     page.get_by_role("tab", name="Attention").click()
     page.wait_for_selector(".panel canvas")
+
+
+@pytest.mark.slow
+def test_gradients_are_played_backward_with_the_norms_of_the_gradients_tab(page, server):
+    trace = server.trace("seq2seq", TEXT)
+    go(page, server, f"#/t/{trace['id']}")
+    page.get_by_role("button", name="Gradients backward").click()
+    page.wait_for_selector(".scene-gradient")
+    text = page.locator(".transport .muted")
+    name = "decoder.stack.layers.1.hidden"
+    norms = server.get(f"/api/v1/traces/{trace['id']}/gradients?name={name}").table["norms"][-1]
+    for norm in reversed(norms):  # time step by time step, from the last
+        assert shows(text.inner_text().rpartition(": ")[2], norm)
+        page.keyboard.press(".")
+    assert "decoder, layer 0" in text.inner_text()
+    assert page.locator(".scene-gradient").count() == len(norms) + 1
+    page.get_by_role("button", name="Forward", exact=True).click()
+    page.wait_for_selector(".scene-gradient", state="detached")
+
+
+@pytest.mark.slow
+def test_a_tab_that_an_address_names_can_be_seen_on_a_phone(page, server):
+    page.set_viewport_size(dict(zip(("width", "height"), SIZES["phone"])))
+    trace = server.trace("transformer", TEXT)
+    for tab in ("numbers", "decode"):
+        go(page, server, f"#/t/{trace['id']}?tab={tab}")
+        bar = page.locator(".tabs").bounding_box()
+        until(
+            page,
+            """([name, left, right]) => { const box = document.getElementById(`tab-${name}`).getBoundingClientRect();
+            return box.left >= left - 1 && box.right <= right + 1; }""",
+            [tab, bar["x"], bar["x"] + bar["width"]],
+        )

@@ -54,7 +54,7 @@ class ModelEntry:
         return not self.summary.unreadable and any((self.path / link).exists() for link in ("best", "last"))
 
     @property
-    def untrained(self) -> bool:
+    def is_untrained(self) -> bool:
         """Whether its weights are random: no step was made, and they were taken from no other model."""
         if self.summary.step != 0 or (self.path / INIT_FILE).exists():
             return False

@@ -198,7 +198,7 @@ class Studio:
                     "id": entry.id,
                     "name": entry.name,
                     "step": model.step,
-                    "untrained": entry.untrained,
+                    "untrained": entry.is_untrained,
                     **model_size(model),
                 },
                 "kind": model.recipe.kind(),

@@ -1,8 +1,9 @@
 // @ts-check
 /** Scene tab: one picture of the model that was run, from which one goes down to a layer, a part, a head, a number. */
-import { h, replace } from "../core/dom.js";
+import { buttonGroup, h, replace } from "../core/dom.js";
 import { formatExact, formatNumber } from "../core/format.js";
 import { showError } from "../core/notice.js";
+import { backwardMoments, describeBackward, drawBackward, loadBackward } from "../scene/backward.js";
 import { HeadPicture } from "../scene/head-picture.js";
 import { describeMoment, moments } from "../scene/frames.js";
 import { ModelGraph } from "../scene/model-graph.js";
@@ -12,6 +13,7 @@ import { pictureButtons } from "../scene/picture-file.js";
 import { colorLegend, formatPlace, parsePlace, partList } from "../scene/scene-parts.js";
 import { TourPanel } from "../tour/panel.js";
 import { Transport } from "../widgets/transport.js";
+import { gradientTensors } from "./gradients.js";
 
 /** @typedef {import("../core/types.js").Context} Context */
 /** @typedef {import("../scene/row-values.js").PickedNumber} PickedNumber */
@@ -25,6 +27,8 @@ import { Transport } from "../widgets/transport.js";
 
 /** Milliseconds per moment at speed 1, and pixels of change in width that are drawn again. */
 const [TICK, RESIZE] = [600, 8];
+/** View in which the gradients are played. */
+const BACKWARD = "backward";
 /** Space around what a stop of the tour lights. */
 const MARGIN = 16;
 
@@ -65,8 +69,10 @@ class Scene {
     this.node = h("div", { class: "stack scene" }, this.head, this.tour.node, this.view, this.readout, this.below);
     this.request = 0;
     this.width = 0;
+    /** @type {Awaited<ReturnType<typeof loadBackward>>|undefined} */
+    this.gradients = undefined;
     const { selection, drawer } = context;
-    context.onleave(selection.listen(["at", "head", "position", "tour"], () => this.open().catch(showError)));
+    context.onleave(selection.listen(["at", "head", "position", "tour", "view"], () => this.open().catch(showError)));
     context.onleave(selection.listen(["frame"], () => this.showFrame()));
     context.onleave(selection.listen(["number"], () => this.explain().catch(showError)));
     context.up = () => this.up();
@@ -82,6 +88,7 @@ class Scene {
     await this.tour.load();
     const picture = this.choose();
     await picture.load();
+    if (this.isBackward) this.gradients ??= await loadBackward(this.graph);
     if (request !== this.request) return;
     this.picture = picture;
     this.draw();
@@ -150,6 +157,28 @@ class Scene {
     this.node.dataset.drawn = this.context.selection.current.at ?? "model";
   }
 
+  /** Whether the gradients are played, not the computation. */
+  get isBackward() {
+    return this.context.selection.current.view === BACKWARD && this.hasBackward;
+  }
+
+  /** Whether the trace has recurrent layers and gradients. */
+  get hasBackward() {
+    const recurrent = [...this.graph.nodes.values()].some(({ kind }) => kind === "recurrent");
+    return recurrent && gradientTensors(this.context.trace).length > 0;
+  }
+
+  /** Forward or backward, where both can be played. */
+  directions() {
+    const options = [
+      { value: "", text: "Forward" },
+      { value: BACKWARD, text: "Gradients backward" },
+    ];
+    return buttonGroup("Play", options, this.isBackward ? BACKWARD : "", (view) =>
+      this.context.selection.set({ view: view || null, frame: view ? 0 : null }),
+    );
+  }
+
   resize() {
     const width = Math.floor(this.view.clientWidth);
     if (width && Math.abs(width - this.width) > RESIZE) this.draw();
@@ -159,12 +188,23 @@ class Scene {
     const all = this.moments ?? [];
     delete this.context.step;
     delete this.context.play;
+    const { gradients, picture } = this;
+    const back =
+      gradients && this.isBackward && all.length && picture instanceof ModelPicture
+        ? backwardMoments(picture.rows, gradients)
+        : null;
+    const count = (back ?? all).length;
     const describe = (/** @type {number} */ i) =>
-      i < all.length ? describeMoment(this.graph, all[i]) : "everything is computed";
+      i >= count
+        ? back
+          ? "all gradients of this loss"
+          : "everything is computed"
+        : back
+          ? describeBackward(this.graph, back[i])
+          : describeMoment(this.graph, all[i]);
+    this.back = back;
     this.transport?.stop();
-    this.transport = all.length
-      ? new Transport(this.context, all.length + 1, { field: "frame", tick: TICK, describe })
-      : null;
+    this.transport = count ? new Transport(this.context, count + 1, { field: "frame", tick: TICK, describe }) : null;
     replace(
       this.head,
       h(
@@ -172,6 +212,7 @@ class Scene {
         { class: "scene-bar" },
         this.crumbs(),
         this.tour.stop ? null : this.tourButton(),
+        all.length && this.hasBackward ? this.directions() : null,
         this.transport?.node ?? null,
         pictureButtons(() => this.svg, this.graph.trace.header),
       ),
@@ -243,7 +284,9 @@ class Scene {
 
   showFrame() {
     const { frame } = this.context.selection.current;
-    if (this.picture instanceof ModelPicture && this.moments) this.picture.showMoment(this.moments, frame);
+    if (!(this.picture instanceof ModelPicture) || !this.moments) return;
+    this.picture.showMoment(this.moments, this.back ? null : frame);
+    if (this.back) drawBackward(this.picture.veil, this.back, frame);
   }
 
   /** Opens the number of the address. */

@@ -60,6 +60,7 @@ def _report_next(out: Path, report: Callable[[str], None]) -> None:
     report(" What to try next:")
     report(f'   echo "où est la gare ?" | {program} translate {quote_path(out)} --n-best 3 --scores')
     report(f'   {program} look {quote_path(out)} "il ne fume pas" --layer 0 --head 2')
+    report(f"   {program} studio {quote_path(out)}                # the whole model as one picture, in the browser")
     report(f"   {program} new mine --task translate        # a recipe for your own sentence pairs")
 
 

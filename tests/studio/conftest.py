@@ -53,26 +53,6 @@ SENTENCES = (
 )
 """Nouns with the verbs that occur with them."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-EXAMPLE = """
-[data]
-kind = "phrases"
-count = 300
-[text]
-vocab_size = 200
-[model]
-kind = "transformer"
-layers = 1
-width = 16
-heads = 2
-ffn_width = 32
-[task]
-bleu_sentences = 0
-[train]
-steps = 10
-validate_every = 10
-batch_tokens = 512
-best_metric = "loss"
-"""
 
 
 def find_browser():
@@ -203,7 +183,7 @@ def run_server(root: Path, cache: Path):
     from regard.studio.server import StudioServer, bind_socket, server_config
     from regard.studio.service import Studio
 
-    studio = Studio(root, cache, EXAMPLE)
+    studio = Studio(root, cache)
     with bind_socket(0) as listening:
         server = StudioServer(studio, server_config(studio))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

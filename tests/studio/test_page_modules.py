@@ -8,7 +8,7 @@ from regard.look import html
 from regard.studio.app import page_files
 
 MODULES = {name: text.decode() for name, text in page_files().items() if name.endswith(".js")}
-LEVELS = {"core": 0, "trace": 1, "widgets": 2, "scene": 3, "tabs": 4, "screens": 5, "lessons": 5, "": 6}
+LEVELS = {"core": 0, "trace": 1, "widgets": 2, "scene": 3, "tour": 4, "tabs": 5, "screens": 6, "lessons": 6, "": 7}
 WORD = r"(?!if\b|for\b|while\b|switch\b|catch\b|return\b)\w+"
 FUNCTION_START = re.compile(
     rf"^(?P<margin> *)(?:export )?(?:async )?(?:function \w+|(?:static |get |set |async )*{WORD})\(.*\{{$"

@@ -265,33 +265,6 @@ def test_a_run_without_a_checkpoint_is_listed_and_refused(server, folder):
         bare.rmdir()
 
 
-@pytest.mark.slow
-def test_the_example_is_trained_and_traced(empty):
-    assert empty.get("/api/v1/models").table == {
-        "models": [],
-        "example": {"state": "absent", "seconds": None, "message": None},
-    }
-    assert empty.post("/api/v1/example", {}).status == 202
-    until = time.monotonic() + 120
-    while (
-        empty.get("/api/v1/info").table["example"]["state"] == "training"
-        or not empty.get("/api/v1/traces").table["traces"]
-    ):
-        assert time.monotonic() < until and empty.get("/api/v1/info").table["example"]["state"] != "failed"
-        time.sleep(0.1)
-    assert empty.get("/api/v1/traces/example").table["text"] == "je suis étudiant"
-    assert [model["name"] for model in empty.get("/api/v1/models").table["models"]] == ["built-in example"]
-    assert not list(empty.studio.example.path.parent.glob("training-*"))
-
-
-def test_the_recipe_of_the_example_is_valid(tmp_path):
-    from regard.studio.example import RECIPE, TEXT
-
-    (tmp_path / "example.toml").write_text(RECIPE, encoding="utf-8")
-    recipe = regard.Recipe.read(tmp_path / "example.toml")
-    assert TEXT in {source for source, _ in recipe.data.pairs("train")}
-
-
 def test_headers_are_strict_json(server, trace):
     def refuse(name):
         raise AssertionError(name)

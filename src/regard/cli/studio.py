@@ -22,7 +22,7 @@ def studio(path: Path | None, port: int, no_browser: bool) -> None:
     """Open a web page that shows what a model computed: attention, states, beam search, every number.
 
     PATH is a run, a pack, or a folder of runs (default: runs). Only this machine can open the page, and no data leaves
-    this machine. If there is no model, a tiny one is trained in seconds.
+    this machine. If there is no model, it opens with a small translator that is built in.
 
     \b
     Examples:

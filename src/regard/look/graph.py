@@ -23,7 +23,10 @@ DIRECTION = re.compile(r"^(.*)\.(forward|backward)_layer$")
 SUMS = ("residual_sum", "attention_residual", "ffn_residual")
 INPUTS = ("position", "segment")
 """values that are added to the embedding"""
-NO_PART = (ANSWER, "ids", "pixels", "rollout", "position_similarity", "filters", "logits", "start_attended")
+NO_PART = (
+    ANSWER, "ids", "pixels", "rollout", "position_similarity", "filters", "logits", "start_attended", "decoded_labels",
+    "label_marginals",
+)  # fmt: skip
 """records that are no part of the flow"""
 
 
@@ -288,6 +291,8 @@ class GraphWalk:
         self._link(entry, node)
         if any(self.nodes[start].kind == "cross-attention" for start in entry):
             self._link(words[:1] if node.layer is None else stream.residual, node)
+        if self._is_summed(node):  # GNMT's decoder reads its context in every layer
+            self._link(self._in_stack(node, "cross-attention"), node)
         self._link(self._in_stack(node, "bridge"), node, "start")
         stream.entry = entry
         stream.heads, stream.added = [*stream.heads, node.id] if backward else [node.id], []

@@ -70,7 +70,6 @@ def build(studio: Studio) -> Starlette:
         ("/api/v1/embeddings/{model}/analogy", "GET", embeddings.show_analogy),
         ("/api/v1/embeddings/{model}/map", "GET", embeddings.show_map),
         ("/api/v1/tokenize", "POST", endpoints.tokenize),
-        ("/api/v1/example", "POST", endpoints.train_example),
         ("/api/v1/traces", "GET", lambda studio, request: JSONResponse({"traces": studio.trace_store.recent()})),
         ("/api/v1/traces", "POST", endpoints.make_trace),
         ("/api/v1/traces/{trace}", "GET", endpoints.show_trace),
@@ -85,7 +84,6 @@ def build(studio: Studio) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
-        await run_in_threadpool(studio.close)
         await run_in_threadpool(lessons.close)
 
     return Starlette(

@@ -18,10 +18,10 @@ from regard.trace import Record
 
 
 def list_models(studio: Studio, request: ApiRequest) -> Response:
-    """All models, and the status of the built-in example."""
+    """All models, the built-in example last."""
     store = studio.model_store
     models = [entry.to_dict() | {"loaded": store.is_open(entry)} for entry in store.entries()]
-    return JSONResponse({"models": models, "example": studio.example.status()})
+    return JSONResponse({"models": models})
 
 
 def show_model(studio: Studio, request: ApiRequest) -> Response:
@@ -39,12 +39,6 @@ def load_model(studio: Studio, request: ApiRequest) -> Response:
 def tokenize(studio: Studio, request: ApiRequest) -> Response:
     """Tokens of a text under a model's tokenizer."""
     return JSONResponse(studio.tokenize(request.required("model", str), request.required("text", str)))
-
-
-def train_example(studio: Studio, request: ApiRequest) -> Response:
-    """Start to train the built-in example."""
-    studio.example.train()
-    return JSONResponse(studio.example.status(), 202)
 
 
 def make_trace(studio: Studio, request: ApiRequest) -> Response:

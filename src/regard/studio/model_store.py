@@ -14,10 +14,19 @@ from typing import Any, get_args
 import regard
 from regard.decode import DecodeConfig
 from regard.errors import RegardError
-from regard.run_summary import RunSummary, display_path, has_recipe, json_safe, modified_at, summarize_run
+from regard.run_summary import (
+    RunSummary,
+    display_path,
+    has_recipe,
+    json_safe,
+    modified_at,
+    read_state,
+    summarize_run,
+)
 from regard.studio.errors import ApiError
 from regard.tasks.classify.clip_sources import ClipData
 from regard.tasks.classify.image_sources import ImageData
+from regard.tasks.init_weights import INIT_FILE
 from regard.text import Tokenizer
 from regard.text.tokenizer import Encoded
 
@@ -54,6 +63,13 @@ class ModelEntry:
     def usable(self) -> bool:
         """Whether it can be read and has a checkpoint."""
         return not self.summary.unreadable and any((self.path / link).exists() for link in ("best", "last"))
+
+    @property
+    def is_untrained(self) -> bool:
+        """Whether its weights are random: no step was made, and they were taken from no other model."""
+        if self.summary.step != 0 or (self.path / INIT_FILE).exists():
+            return False
+        return not read_state(self.path).get("imported")
 
     @property
     def task(self) -> str | None:

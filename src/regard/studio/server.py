@@ -60,7 +60,7 @@ def serve(
     with bind_socket(port) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
         server = StudioServer(studio, server_config(studio))
-        studio.start()
+        address += studio.start()
         report(f"the studio is open at {address} (Ctrl-C ends it)")
         if browser:
             threading.Timer(0.5, webbrowser.open, [address]).start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -92,29 +92,31 @@ class TraceRequest:
 class Studio:
     """The models under a folder, their traces, and the built-in example."""
 
-    def __init__(self, root: Path, cache: Path, recipe: str = example.RECIPE, device: str = "auto") -> None:
+    def __init__(self, root: Path, cache: Path, device: str = "auto") -> None:
         self.root = root
         self.trace_store = TraceStore(cache / "traces")
-        self.example = example.Example(cache, self._trace_example, recipe)
+        self.example = example.Example(cache)
         self.model_store = ModelStore(root, self.example.ready, device)
         self.closing = threading.Event()
         """set when the server shuts down: event streams end"""
         self._model_lock, self._waiting = threading.Lock(), threading.Semaphore(MAX_WAITING)
 
-    def start(self) -> None:
-        """Train the example if there is no model, and trace it if that is missing."""
-        if self.example.ready() is None:
-            if not any(entry.usable for entry in self.model_store.entries()):
-                self.example.train()
-        elif not self.trace_store.has(EXAMPLE_ID):
+    def start(self) -> str:
+        """Extract and trace the built-in example; returns the address that a browser should open.
+
+        Without a model of the user's own this is the trace of the example, which is made before the page is served.
+        """
+        if any(entry.usable and entry.path != self.example.path for entry in self.model_store.entries()):
             threading.Thread(target=self._trace_example, daemon=True).start()
+            return ""
+        self._trace_example()
+        return f"#/t/{EXAMPLE_ID}"
 
     def info(self) -> dict[str, Any]:
         """Version, counts and limits."""
         return {
             "regard": regard.__version__,
             "models": len(self.model_store.entries()),
-            "example": self.example.status(),
             "limits": {
                 "characters": MAX_CHARACTERS,
                 "image": MAX_IMAGE_BYTES,
@@ -198,7 +200,13 @@ class Studio:
             condensed = recording.condense(number)
             changes = interventions.supported_interventions(model, condensed)
             header = {
-                "model": {"id": entry.id, "name": entry.name, "step": model.step, **model_size(model)},
+                "model": {
+                    "id": entry.id,
+                    "name": entry.name,
+                    "step": model.step,
+                    "untrained": entry.is_untrained,
+                    **model_size(model),
+                },
                 "kind": model.recipe.kind(),
                 "text": request.text,
                 "answer": answer,
@@ -271,10 +279,6 @@ class Studio:
             except RegardError as error:
                 raise ApiError(422, code, str(error), "choose other states or another model") from None
 
-    def close(self) -> None:
-        """Stop the training of the example."""
-        self.example.close()
-
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:
         if not self._waiting.acquire(blocking=False):
@@ -288,7 +292,11 @@ class Studio:
             self._waiting.release()
 
     def _trace_example(self) -> None:
+        self.example.extract()
         entry = self.model_store.entries()[-1]
+        with suppress(ApiError):  # no trace yet, or a damaged one
+            if self.trace_store.get(EXAMPLE_ID).header["model"]["id"] == entry.id:
+                return
         self.trace(TraceRequest(entry.id, example.TEXT, 4), EXAMPLE_ID)
 
 

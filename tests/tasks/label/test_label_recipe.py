@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import regard
 from helpers import refusal
@@ -132,6 +133,9 @@ def test_states_and_saliency_have_the_words_as_labels(model: LabelModel) -> None
     assert "Ada" in states.text(width=80, color="none")
     logits = trace.find("logits")[0]
     assert logits.data.shape == (1, 3, 4)
+    decoded, marginals = (trace.find(name)[0] for name in ("decoded_labels", "label_marginals"))
+    assert [marginals.labels["label"][i] for i in decoded.data[0]] == ["B-PER", "O", "B-LOC"]
+    torch.testing.assert_close(marginals.data.sum(-1), torch.ones(1, 3))
     found = model.saliency("Ada left Rome")
     assert found.columns == ["Ada", "left", "Rome"] and found.scores.shape == (3, 3)
     assert list(found.rows) == ["Ada B-PER", "left O", "Rome B-LOC"]

@@ -48,10 +48,7 @@ async function openScreen([name, id], query) {
   if (name === "embed" && id) return vocabulary(id, query);
   if (name === "compare") return compare(query);
   if (name === "learn") return id ? lesson(id, query) : lessonList();
-  return home(
-    (model) => bar.choose(model),
-    () => bar.refresh().catch(showError),
-  );
+  return home((model) => bar.choose(model));
 }
 
 async function show() {

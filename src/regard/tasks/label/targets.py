@@ -30,6 +30,7 @@ from regard.objective import Batch, PerToken
 from regard.sequence import Padded, Tokens
 from regard.spaces import Angles, Classes, Space, Values
 from regard.tasks.label.sources import TaggedSentence, TargetName
+from regard.trace import tap
 
 FILE = "targets.json"
 
@@ -102,8 +103,9 @@ class ViterbiDecoding:
     def __call__(self, out: Padded, model: Any) -> tuple[Tensor, Tensor]:
         """(B, L) tag ids and their marginal probabilities."""
         crf: LinearChainCRF = model.crf
-        ids_BL = crf.viterbi(out, self.transitions)
-        return ids_BL, crf.marginals(out).take_along_dim(ids_BL[..., None], 2).squeeze(2)
+        ids_BL = tap(model, "decoded_labels", crf.viterbi(out, self.transitions), "batch position")
+        marginals_BLC = tap(model, "label_marginals", crf.marginals(out), "batch position label:label")
+        return ids_BL, marginals_BLC.take_along_dim(ids_BL[..., None], 2).squeeze(2)
 
     @cached_property
     def transitions(self) -> TransitionMask | None:

@@ -5,14 +5,15 @@ import { pushAddress, replaceAddress, traceAddress } from "./route.js";
 /**
  * @typedef {{tab: string, tensor: string|null, head: number|null, query: number|null, key: number|null,
  *   step: number, layer: number|null, position: number|null, mode: string, view: string|null, at: string|null,
- *   number: string|null, frame: number|null}} SelectionState
- * at: part of the model that the scene shows; number: an explained number; frame: a moment of the computation
+ *   number: string|null, frame: number|null, tour: string|null}} SelectionState
+ * at: part of the model that the scene shows; number: an explained number; frame: a moment of the computation;
+ * tour: a stop of the tour
  */
 
 /** Tabs that had another name before. */
 const RENAMED = /** @type {Record<string, string>} */ ({ story: "scene" });
 /** Fields whose change is a level that Back returns to. */
-const LEVELS = /** @type {const} */ (["tab", "at", "number"]);
+const LEVELS = /** @type {const} */ (["tab", "at", "number", "tour"]);
 
 export class Selection {
   /** @param {string} trace @param {URLSearchParams} query @param {string[]} tabs of this trace; the first is the default */
@@ -43,27 +44,22 @@ export class Selection {
   set(changes) {
     const before = { ...this.current };
     Object.assign(this.current, changes);
-    const { tab, tensor, head, query, key, step, layer, position, mode, view, at, number, frame } = this.current;
+    const { tab, head } = this.current;
     const deeper = LEVELS.some((name) => before[name] !== this.current[name]);
     const change = deeper || (tab === "scene" && before.head !== head) ? pushAddress : replaceAddress;
-    change(
-      traceAddress(this.trace, {
-        tab,
-        tensor,
-        head,
-        query,
-        key,
-        step: step || null,
-        layer,
-        position,
-        mode: mode === "softmax" ? null : mode,
-        view,
-        at,
-        number,
-        frame,
-      }),
-    );
+    change(this.address());
     this.notify(changes);
+  }
+
+  /** Completes what the address leaves open: no level that Back returns to, and nothing is drawn again. @param {Partial<SelectionState>} changes */
+  amend(changes) {
+    Object.assign(this.current, changes);
+    replaceAddress(this.address());
+  }
+
+  address() {
+    const { step, mode } = this.current;
+    return traceAddress(this.trace, { ...this.current, step: step || null, mode: mode === "softmax" ? null : mode });
   }
 
   /** Calls a function when any of the named fields is set; returns the way to stop it. @param {(keyof SelectionState)[]} names @param {() => void} act */
@@ -96,5 +92,6 @@ function readQuery(query, tabs) {
     at: query.get("at"),
     number: query.get("number"),
     frame: integer("frame"),
+    tour: query.get("tour"),
   };
 }

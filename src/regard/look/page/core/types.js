@@ -8,7 +8,7 @@
  * - exports only as `export function`, `export async function`, `export class`, `export const` or `export {};`,
  * - never imports in a circle and has no default export, namespace import, re-export or dynamic import.
  * Anything else is an error when the file is made, and in tests/studio/test_page_modules.py. A folder imports only from
- * itself and from those before it: core, trace, widgets, scene, tabs, screens and lessons, main.js and standalone.js.
+ * itself and from those before it: core, trace, widgets, scene, tour, tabs, screens and lessons, main.js and standalone.js.
  *
  * @typedef {{token: string, label: string}} Token
  * @typedef {{name: string, axes: string[], shape: number[], sides: Record<string, string>,
@@ -25,7 +25,7 @@
  * Candidates at a position, the most probable first; rank 0: the actual token is not among them.
  * @typedef {{step: number, token: string, label: string, score: number, parent: number|null,
  *   state: "on"|"pruned"|"ended"|"open", chosen: boolean, best?: number, worst?: number}} BeamNode
- * @typedef {{id: string, name: string, step?: number, parameters?: number, bytes?: number}} ModelName
+ * @typedef {{id: string, name: string, step?: number, parameters?: number, bytes?: number, untrained?: boolean}} ModelName
  * @typedef {{id: string, model: ModelName, kind?: string, text: string, answer: string, created: string, seconds: number,
  *   decode: {beam: number|null, search?: string|null}}} Summary
  * @typedef {{title: string, time: string, times: string[], level: number, window: number,
@@ -53,7 +53,6 @@
  *   sides: [string, string]}} Saliency
  * @typedef {{title: string, outputs: string[], method: string, kind: "pixels", images: string[], channels: string[],
  *   scores: number[][][][][]}} PixelSaliency
- * @typedef {{state: "absent"|"training"|"ready"|"failed", seconds: number|null, message: string|null}} ExampleState
  * @typedef {{id: string, name: string, model: string|null, task: string|null, data: string|null, usable: boolean,
  *   search: string|null, loaded: boolean, words: boolean, image: boolean, clip: boolean, step: number|null, best: Record<string, number>, changed: number|null,
  *   unreadable: string|null}} Model
@@ -67,7 +66,7 @@
  * @typedef {{word: string, label: string, x: number, y: number}} MapPoint
  * @typedef {{model: {id: string, name: string, step: number}, side: string, sides: string[], size: number,
  *   width: number, words: MapPoint[], explained_variance: [number, number]}} EmbeddingMap
- * @typedef {{regard: string, models: number, example: ExampleState, sentence: string,
+ * @typedef {{regard: string, models: number, sentence: string,
  *   limits: {characters: number, series: number, image: number, tokens: number, beam: number}}} Info
  * @typedef {{rows: Record<string, any>[], samples: Record<string, any>[], version: string, next: number, more: boolean,
  *   reset: boolean, name: string, command: "save"|"stop"|null, idle_seconds: number|null,

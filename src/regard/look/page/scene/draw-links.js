@@ -11,8 +11,14 @@ import { LAYER_TITLE, isCross, middle } from "./layout.js";
 /** Forms with one place per token. */
 const PER_TOKEN = ["tokens", "strips", "band", "cells"];
 
+/** Distance of the lanes beside the strips in which lines run past other rows, and of the first one. */
+const [LANE, FIRST_LANE, LANES] = [4, 7, 3];
+
+/** What parts are called that are not drawn at this level. */
+const HIDDEN = /** @type {Record<string, string>} */ ({ sum: "sum", norm: "norm" });
+
 /** The row that shows the output of a part; the last one. @param {Layout} layout @param {string} id */
-function rowOf(layout, id) {
+export function rowOf(layout, id) {
   for (const stack of layout.stacks) {
     const found = stack.rows.findLast(({ row }) => row.node.id === id);
     if (found) return found;
@@ -50,6 +56,77 @@ export function residualLines(graph, layout) {
   return group;
 }
 
+/**
+ * Lines of values that go past other rows of their stack, such as an embedding that is read by two layers, or a start
+ * state; at the right of the strips, so that residual connections have the left.
+ * @param {ModelGraph} graph @param {Layout} layout
+ */
+export function skipLines(graph, layout) {
+  const group = svg("g", { class: "scene-skip" });
+  for (const stack of layout.stacks) {
+    /** @type {number[]} end of the lines in each lane */
+    const lanes = [];
+    for (const { start, end, kind } of skips(graph, layout, stack)) {
+      const lane = Math.min(LANES - 1, freeLane(lanes, start.y));
+      lanes[lane] = end.y;
+      const x = right(start);
+      const out = Math.max(x, right(end)) + FIRST_LANE + lane * LANE;
+      const [low, high] = [start.y + start.height * 0.35, end.y + end.height * 0.65];
+      const to = right(end);
+      group.append(
+        svg("path", {
+          d: `M${x} ${low}H${out}V${high}H${to}M${to + 4} ${high - 3}L${to} ${high}L${to + 4} ${high + 3}`,
+          class: kind === "start" ? "start" : "flow",
+        }),
+      );
+    }
+  }
+  return group;
+}
+
+/** Right end of what is drawn in a row. @param {PlacedRow} placed */
+function right({ stack, row, x, width }) {
+  return PER_TOKEN.includes(row.form) ? stack.left + stack.tokens.length * stack.cell - 2 : x + Math.min(width, 128);
+}
+
+/** The first lane that is free below a place. @param {number[]} lanes @param {number} y */
+function freeLane(lanes, y) {
+  const found = lanes.findIndex((end) => end >= y);
+  return found < 0 ? lanes.length : found;
+}
+
+/** Edges between rows that do not follow each other, from the lowest. @param {ModelGraph} graph @param {Layout} layout @param {PlacedStack} stack */
+function skips(graph, layout, stack) {
+  const rows = stack.rows;
+  return graph.edges
+    .filter(({ kind }) => kind === "flow" || kind === "start")
+    .flatMap(({ from, to, kind }) => {
+      const [start, end] = [rowOf(layout, from), rowOf(layout, to)];
+      if (!start || !end || start.stack !== stack || end.stack !== stack || end.row.form === "output") return [];
+      const between = rows.indexOf(end) - rows.indexOf(start);
+      return between > 1 && start.row.form !== "tokens" ? [{ start, end, kind }] : [];
+    })
+    .sort((a, b) => b.start.y - a.start.y || b.end.y - a.end.y);
+}
+
+/** From the state after a token to what reads it at the next one. @param {ModelGraph} graph @param {Layout} layout */
+export function previousLines(graph, layout) {
+  const group = svg("g", { class: "scene-previous" });
+  for (const { from, to, kind } of graph.edges) {
+    if (kind !== "previous") continue;
+    const [state, reader] = [rowOf(layout, from), rowOf(layout, to)];
+    if (!state || !reader || state.stack !== reader.stack || state.y >= reader.y) continue;
+    const { stack } = state;
+    const [top, bottom] = [state.y + state.height, reader.y + 2];
+    const d = stack.tokens
+      .slice(1)
+      .map((_, i) => `M${middle(stack, i) + 5} ${top}L${middle(stack, i + 1) - 4} ${bottom}`)
+      .join("");
+    group.append(svg("path", { d }, svg("title", {}, "The state after the token before is the query")));
+  }
+  return group;
+}
+
 /** From the encoder's output to each row that reads it. @param {ModelGraph} graph @param {Layout} layout */
 export function memoryLines(graph, layout) {
   const group = svg("g", { class: "scene-memory" });
@@ -75,12 +152,7 @@ export function memoryLines(graph, layout) {
     );
     if (layout.narrow) return;
     const middleX = (trunk + end) / 2;
-    const label = isCross(reader.row)
-      ? [
-          ["K", "scene-k"],
-          ["V", "scene-v"],
-        ]
-      : [];
+    const label = memoryLabels(reader.row);
     label.forEach(([text, kind], k) =>
       group.append(
         svg("text", { x: middleX - 8 + 11 * k, y: ends[i] - 6, class: kind, "text-anchor": "middle" }, text),
@@ -88,6 +160,16 @@ export function memoryLines(graph, layout) {
     );
   });
   return group;
+}
+
+/** What flows to a row: keys and values, or the states themselves. @param {import("./rows.js").Row} row @returns {[string, string][]} */
+function memoryLabels(row) {
+  if (!isCross(row)) return [];
+  if (!row.node.tensors.some((name) => name.endsWith(".keys"))) return [["h", "scene-h"]];
+  return [
+    ["K", "scene-k"],
+    ["V", "scene-v"],
+  ];
 }
 
 /** Frames around the layers of a stack, with their titles. @param {ModelGraph} graph @param {PlacedStack} stack @param {boolean} narrow @param {(layer: string) => void} onopen */
@@ -105,11 +187,28 @@ export function layerFrames(graph, stack, narrow, onopen) {
       "g",
       { class: "scene-layer", "data-layer": layer },
       svg("rect", { x, y: top, width: stack.width - 10, height: bottom - top, rx: 8 }),
-      thin ? null : svg("text", { x: x + 9, y: top + 16, class: "scene-layer-title" }, graph.layerTitle(layer)),
+      thin ? null : layerTitle(graph, stack, layer, x + 9, top + 16),
       svg("title", {}, `Open ${graph.layerTitle(layer).toLowerCase()}`),
     );
     frame.addEventListener("click", () => onopen(layer));
     group.append(frame);
   }
   return group;
+}
+
+/** Title of a layer, and how many of its parts only its own level shows. @param {ModelGraph} graph @param {PlacedStack} stack @param {string} layer @param {number} x @param {number} y */
+function layerTitle(graph, stack, layer, x, y) {
+  const drawn = new Set(stack.rows.map(({ row }) => row.node.id));
+  const hidden = [...graph.nodes.values()].filter((node) => node.layer === layer && !drawn.has(node.id));
+  const names = hidden.map(({ kind }) => HIDDEN[kind] ?? "part");
+  const more = [...new Set(names)].map((name) => {
+    const count = names.filter((other) => other === name).length;
+    return `${count} ${name}${count === 1 ? "" : "s"}`;
+  });
+  return svg(
+    "text",
+    { x, y, class: "scene-layer-title" },
+    graph.layerTitle(layer),
+    more.length ? svg("tspan", { dx: 8, class: "scene-more" }, `open for ${more.join(", ")}`) : null,
+  );
 }

@@ -11,13 +11,16 @@ import { shorten } from "./draw-band.js";
 /** @typedef {import("./layout.js").PlacedRow} PlacedRow */
 /** @typedef {import("./model-graph.js").ModelGraph} ModelGraph */
 /** @typedef {{label: string, probability: number}} Bar */
-/** @typedef {{column: number, title: string, bars: Bar[], chosen: string, probability: number, labels?: boolean}} Choice */
+/** @typedef {{column: number, title: string, bars: Bar[], chosen: string, probability: number, labels?: boolean, whole?: boolean}} Choice whole: its title says all */
 
 /** Bars of one choice. */
 const BARS = 5;
 
-/** The prediction at each column that has one. @param {ModelGraph} graph @param {Tensor|null} logits @returns {Choice[]} */
-export function choices(graph, logits) {
+/** Tensors of labels: logits, and of a conditional random field what was decoded and the probability of each label. */
+const LABELS = { logits: "logits", marginals: "label_marginals", decoded: "decoded_labels" };
+
+/** The prediction at each column that has one. @param {ModelGraph} graph @returns {Promise<Choice[]>} */
+export async function loadChoices(graph) {
   const { header } = graph.trace;
   if (header.steps.length)
     return header.steps.map((step, i) => {
@@ -28,7 +31,27 @@ export function choices(graph, logits) {
       return { column, title: `Step ${i + 1}`, bars: best, chosen: chosen.label, probability: chosen.probability };
     });
   if (header.predictions?.positions.length) return readChoices(graph);
-  return logits ? labelChoices(graph, logits) : [];
+  const names = [LABELS.logits, LABELS.marginals, LABELS.decoded];
+  const [logits, ...field] = await Promise.all(
+    names.map((name) => (graph.has(name) ? graph.trace.tensor(name) : null)),
+  );
+  if (!logits) return [];
+  return field[0] && field[1] ? fieldChoices(graph, field[0], field[1]) : labelChoices(graph, logits);
+}
+
+/** Labels that a conditional random field decoded, as one sequence. @param {ModelGraph} graph @param {Tensor} marginals @param {Tensor} decoded @returns {Choice[]} */
+function fieldChoices(graph, marginals, decoded) {
+  const names = graph.trace.tokens(LABELS.marginals, "label")?.map(({ label }) => label) ?? [];
+  return Array.from({ length: decoded.size("position") }, (_, position) => {
+    const bars = Array.from(marginals.vector("label", { position }), (probability, i) => ({
+      label: names[i] ?? String(i),
+      probability,
+    }));
+    const { label: chosen, probability } = bars[decoded.at({ position })];
+    bars.sort((a, b) => b.probability - a.probability);
+    const title = `Token ${position + 1}: probability of each label in the sequence (CRF)`;
+    return { column: position, title, bars, chosen, probability, labels: true, whole: true };
+  });
 }
 
 /** Best candidates at each token of a text that was read, or at each mask. @param {ModelGraph} graph @returns {Choice[]} */
@@ -101,7 +124,7 @@ export function bars(choice, x, y, width, height, most = BARS) {
   const title = svg(
     "text",
     { x, y: y + 11, class: "scene-title" },
-    `${choice.title}: softmax over the ${choice.labels ? "labels" : "vocabulary"}`,
+    choice.whole ? choice.title : `${choice.title}: softmax over the ${choice.labels ? "labels" : "vocabulary"}`,
   );
   const lines = shown.flatMap(({ label, probability }, i) => {
     const top = y + 20 + i * step;

@@ -14,6 +14,8 @@
 const [MIN_CELL, MAX_CELL, MAX_SINGLE] = [9, 92, 148];
 /** Width of the titles beside the rows, space between stacks, room for the residual line, padding of a stack. */
 const [GUTTER, GAP, RESIDUAL, PADDING] = [126, 56, 26, 12];
+/** Room at the right of the strips for lines that go past rows. */
+const PAST = 8;
 /** Width below which stacks stand one above the other. */
 const NARROW = 720;
 const TITLE = 30;
@@ -30,7 +32,7 @@ export function placeStacks(stacks, available) {
   const narrow = available < NARROW;
   const side = narrow ? 1 : stacks.length;
   const gutter = narrow ? 0 : GUTTER;
-  const room = (available - GAP * (side - 1)) / side - gutter - RESIDUAL - 2 * PADDING - (narrow ? 20 : 0);
+  const room = (available - GAP * (side - 1)) / side - gutter - RESIDUAL - 2 * PADDING - PAST - (narrow ? 20 : 0);
   const least = narrow ? room : Math.max(MIN_INNER, Math.min(room, USUAL_INNER));
   const largest = stacks.length > 1 ? MAX_CELL : MAX_SINGLE;
   const placed = stacks.map(({ stack, rows }) => {
@@ -58,7 +60,7 @@ export function placeStacks(stacks, available) {
  * @param {boolean} narrow @returns {PlacedStack}
  */
 function place(stack, rows, gutter, inner, cell, narrow) {
-  const width = gutter + RESIDUAL + inner + 2 * PADDING;
+  const width = gutter + RESIDUAL + inner + 2 * PADDING + PAST;
   /** @type {PlacedStack} */
   const placed = { ...stack, x: 0, y: 0, width, height: 0, left: PADDING + gutter + RESIDUAL, cell, rows: [] };
   let up = PADDING;

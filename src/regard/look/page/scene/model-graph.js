@@ -89,7 +89,7 @@ export class ModelGraph {
   /** Title of a layer, such as "Layer 0". @param {string} layer */
   layerTitle(layer) {
     const numbers = layer.match(/\d+(?:\.\d+)*$/)?.[0];
-    if (numbers === undefined) return "Layer";
+    if (numbers === undefined) return layer.endsWith(".first") ? "First layer" : "Layer";
     return `${layer.includes("stages") ? "Stage" : "Layer"} ${numbers}`;
   }
 

@@ -3,9 +3,10 @@
 import { svg } from "../core/dom.js";
 import { band, queryLines, shorten } from "./draw-band.js";
 import { cells, stateBox } from "./draw-cells.js";
-import { columnLines, layerFrames, memoryLines, residualLines } from "./draw-links.js";
+import { columnLines, layerFrames, memoryLines, previousLines, residualLines, skipLines } from "./draw-links.js";
 import { featureMaps, imageTiles, mapTiles } from "./draw-maps.js";
 import { choiceAt, output } from "./draw-output.js";
+import { spotlight } from "./draw-spotlight.js";
 import { longStrip, strips, stripGap, unitAt } from "./draw-strips.js";
 import { computedBefore } from "./frames.js";
 import { middle, placeStacks } from "./layout.js";
@@ -42,6 +43,7 @@ export class ModelPicture {
     this.rows = [];
     this.overlay = svg("g", { class: "scene-overlay" });
     this.veil = svg("g", { class: "scene-veil" });
+    this.spot = svg("g", { class: "scene-spot" });
     this.results = svg("g", {});
     /** @type {Map<PlacedRow, SVGElement>} */
     this.bands = new Map();
@@ -74,9 +76,13 @@ export class ModelPicture {
         columnLines(stack),
       );
     }
-    root.append(memoryLines(this.graph, this.layout), residualLines(this.graph, this.layout));
+    root.append(
+      ...[memoryLines, residualLines, skipLines, previousLines].map((lines) =>
+        lines(this.graph, /** @type {import("./layout.js").Layout} */ (this.layout)),
+      ),
+    );
     for (const placed of this.rows) root.append(this.drawRow(placed));
-    root.append(this.results, this.veil, this.overlay);
+    root.append(this.results, this.veil, this.spot, this.overlay);
     return root;
   }
 
@@ -301,6 +307,14 @@ export class ModelPicture {
     const weights = row.form === "band" && row.tensor ? this.values.meanWeights(row.tensor) : null;
     const at = row.tensor ? this.graph.entry(row.tensor, hit.column) : -1;
     if (weights && at >= 0) this.overlay.append(queryLines(hit.placed, weights, hit.column, at));
+  }
+
+  /** Lights some parts, and a token in them; all else is dimmed. @param {string[]} ids none: nothing is dimmed @param {number|null} column */
+  spotlight(ids, column) {
+    const lit = this.rows.filter(({ row }) => ids.includes(row.node.id));
+    this.spot.replaceChildren(...spotlight(lit, this.width, this.height));
+    const first = lit.find(({ row }) => row.form === "band") ?? lit[0];
+    this.light(first && column !== null ? { placed: first, column, picked: null } : null);
   }
 
   /** Shows the state at a moment; null: everything is computed. @param {Moment[]} all @param {number|null} now */

@@ -4,7 +4,7 @@ import { svg } from "../core/dom.js";
 import { formatNumber } from "../core/format.js";
 import { band } from "./draw-band.js";
 import { featureMaps } from "./draw-maps.js";
-import { bars, choiceAt, choices } from "./draw-output.js";
+import { bars, choiceAt, loadChoices } from "./draw-output.js";
 import { LINE, LinePicture, TITLE } from "./line-picture.js";
 import { own } from "./rows.js";
 
@@ -42,6 +42,8 @@ export class PartPicture extends LinePicture {
     super(graph, node, column);
     this.actions = actions;
     this.weights = node.kind.endsWith("attention") ? own(graph, node, "weights") : null;
+    /** @type {import("./draw-output.js").Choice[]} */
+    this.choices = [];
     this.isMap = !!node.tensor && graph.has(node.tensor) && graph.trace.describe(node.tensor).axes.includes("channel");
   }
 
@@ -58,8 +60,8 @@ export class PartPicture extends LinePicture {
       ...names,
       ...(this.weights ? [this.weights] : []),
       ...(this.isMap && this.node.tensor ? [this.node.tensor] : []),
-      ...(this.node.kind === "output" ? ["logits"] : []),
     ]);
+    if (this.node.kind === "output") this.choices = await loadChoices(this.graph);
   }
 
   /** Vectors of this part at the selected token, in the order of computation. @returns {Operand[]} */
@@ -271,7 +273,7 @@ export class PartPicture extends LinePicture {
 
   /** Candidates of the selected token. @param {SVGElement} root @param {number} y */
   candidates(root, y) {
-    const choice = choiceAt(choices(this.graph, this.tensors.get("logits") ?? null), this.column);
+    const choice = choiceAt(this.choices, this.column);
     if (choice) root.append(bars(choice, 16, y, this.width - 32, 232, 10));
     return y + 240;
   }

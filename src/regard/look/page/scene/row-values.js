@@ -2,7 +2,7 @@
 /** Recorded numbers of a row: its vectors per token, its colors, and the number at a place. */
 import { formatNumber } from "../core/format.js";
 import { colorTop } from "./draw-strips.js";
-import { choices } from "./draw-output.js";
+import { loadChoices } from "./draw-output.js";
 import { own } from "./rows.js";
 
 /** @typedef {import("../trace/tensor.js").Tensor} Tensor */
@@ -38,17 +38,12 @@ export class RowValues {
           this.tensors.set(`${name} mean`, tensor.mean("head"));
       }),
     );
-    if (rows.some(({ form }) => form === "output"))
-      this.choices = choices(this.graph, this.tensors.get("logits") ?? null);
+    if (rows.some(({ form }) => form === "output")) this.choices = await loadChoices(this.graph);
   }
 
   /** Tensors that a row shows. @param {import("./rows.js").Row} row @returns {string[]} */
   names({ form, node, tensor }) {
-    const { trace } = this.graph;
-    if (form === "output") {
-      const { steps, predictions } = trace.header;
-      return tensor && trace.has(tensor) && !steps.length && !predictions?.positions.length ? [tensor] : [];
-    }
+    if (form === "output") return [];
     const gates = form === "cells" ? own(this.graph, node, "gates") : null;
     return [...(tensor ? [tensor] : []), ...(gates ? [gates] : [])];
   }

@@ -1,14 +1,14 @@
 // @ts-check
-/** Start page: recent traces, models, a built-in example for a start without models, and the line of systems. */
-import { get, post } from "../core/api.js";
+/** Start page: recent traces, models, first steps for a start without models of one's own, and the line of systems. */
+import { get } from "../core/api.js";
 import { h, replace, word } from "../core/dom.js";
 import { formatAge } from "../core/format.js";
-import { showError } from "../core/notice.js";
 import { traceAddress, wordsAddress } from "../core/route.js";
 import { formatMetric, metricTitle } from "../core/scores.js";
 import { inputTitle, outputTitle } from "../widgets/csv-input.js";
 import { scrollBox } from "../widgets/table.js";
 import { isComparable } from "./compare.js";
+import { firstSteps } from "./first-steps.js";
 import { systemLine } from "./system-line.js";
 
 /** @typedef {import("../core/types.js").Model} Model */
@@ -17,26 +17,18 @@ import { systemLine } from "./system-line.js";
 const LEAD =
   "Choose a model, type a sentence, press Run. Every number shown is of the recorded pass, from which the answer comes, and nothing leaves this machine.";
 
-/** @param {(model: string) => void} choose @param {() => void} refresh @returns {Promise<import("../core/types.js").Screen>} */
-export async function home(choose, refresh) {
-  const screen = new Home(choose, refresh);
+/** @param {(model: string) => void} choose @returns {Promise<import("../core/types.js").Screen>} */
+export async function home(choose) {
+  const screen = new Home(choose);
   await screen.draw();
-  return {
-    node: screen.node,
-    title: "Start",
-    redraw: () => {},
-    leave: () => clearTimeout(screen.timer),
-    key: () => false,
-  };
+  return { node: screen.node, title: "Start", redraw: () => {}, leave: () => {}, key: () => false };
 }
 
 class Home {
-  /** @param {(model: string) => void} choose @param {() => void} refresh */
-  constructor(choose, refresh) {
+  /** @param {(model: string) => void} choose */
+  constructor(choose) {
     this.choose = choose;
-    this.refresh = refresh;
-    this.timer = 0;
-    this.state = "";
+    this.first = h("div", {});
     this.models = h("section", { class: "card" });
     this.traces = h("section", { class: "card" });
     this.line = h("section", { class: "card" });
@@ -45,6 +37,7 @@ class Home {
       { class: "home", tabindex: "-1" },
       h("h1", {}, "What did the model really do?"),
       h("p", { class: "lead" }, LEAD),
+      this.first,
       this.traces,
       this.models,
       this.line,
@@ -58,7 +51,6 @@ class Home {
       this.models,
       h("div", { class: "row" }, h("h2", {}, "Models"), compare),
       listed.models.length ? this.list(listed.models) : noModels(),
-      ...this.example(listed.example),
     );
     const none = "None yet: choose a model, type a sentence above and press Run.";
     replace(
@@ -66,10 +58,8 @@ class Home {
       h("h2", {}, "Recent traces"),
       recent.traces.length ? traceList(recent.traces) : h("p", { class: "muted" }, none),
     );
-    if (this.state !== listed.example.state) replace(this.line, ...systemLine(line, this.choose));
-    if (this.state && this.state !== listed.example.state) this.refresh();
-    this.state = listed.example.state;
-    if (this.state === "training") this.timer = window.setTimeout(() => this.draw().catch(showError), 1000);
+    replace(this.first, firstSteps(listed.models, recent.traces));
+    replace(this.line, ...systemLine(line, this.choose));
   }
 
   /** @param {Model[]} all */
@@ -106,24 +96,6 @@ class Home {
         model.usable && model.words ? h("a", { href: wordsAddress(model.id) }, "Words") : null,
       ),
     );
-  }
-
-  /** @param {import("../core/types.js").ExampleState} example */
-  example(example) {
-    if (example.state === "training") {
-      const text = ` Training a tiny translation model on built-in phrases as an example (${Math.round(example.seconds ?? 0)} s; usually under a minute, once).`;
-      return [h("p", { role: "status" }, h("progress", { "aria-label": "Training the example" }), text)];
-    }
-    const begin = () =>
-      post("example", {})
-        .then(() => this.draw())
-        .catch(showError);
-    const make = h("button", { type: "button", onclick: begin }, "Train the built-in example");
-    if (example.state === "failed")
-      return [h("p", { class: "bad" }, example.message ?? "The example could not be trained."), h("p", {}, make)];
-    return example.state === "absent"
-      ? [h("p", { class: "muted" }, "A tiny translation model on built-in phrases, trained in under a minute: "), make]
-      : [];
   }
 }
 

@@ -195,7 +195,8 @@ export class TopBar {
       await this.loadModel(model);
       this.progress.show("Running the model");
       const header = await post("traces", { model, ...request });
-      location.hash = traceAddress(header.id, { tab: parseRoute().query.get("tab") });
+      const { query } = parseRoute();
+      location.hash = traceAddress(header.id, { tab: query.get("tab"), tour: query.get("tour") });
     } catch (error) {
       showError(error);
     }

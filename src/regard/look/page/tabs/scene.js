@@ -1,8 +1,9 @@
 // @ts-check
 /** Scene tab: one picture of the model that was run, from which one goes down to a layer, a part, a head, a number. */
-import { h, replace } from "../core/dom.js";
+import { buttonGroup, h, replace } from "../core/dom.js";
 import { formatExact, formatNumber } from "../core/format.js";
 import { showError } from "../core/notice.js";
+import { backwardMoments, describeBackward, drawBackward, loadBackward } from "../scene/backward.js";
 import { HeadPicture } from "../scene/head-picture.js";
 import { describeMoment, moments } from "../scene/frames.js";
 import { ModelGraph } from "../scene/model-graph.js";
@@ -10,7 +11,9 @@ import { ModelPicture } from "../scene/model-picture.js";
 import { PartPicture } from "../scene/part-picture.js";
 import { pictureButtons } from "../scene/picture-file.js";
 import { colorLegend, formatPlace, parsePlace, partList } from "../scene/scene-parts.js";
+import { TourPanel } from "../tour/panel.js";
 import { Transport } from "../widgets/transport.js";
+import { gradientTensors } from "./gradients.js";
 
 /** @typedef {import("../core/types.js").Context} Context */
 /** @typedef {import("../scene/row-values.js").PickedNumber} PickedNumber */
@@ -24,6 +27,10 @@ import { Transport } from "../widgets/transport.js";
 
 /** Milliseconds per moment at speed 1, and pixels of change in width that are drawn again. */
 const [TICK, RESIZE] = [600, 8];
+/** View in which the gradients are played. */
+const BACKWARD = "backward";
+/** Space around what a stop of the tour lights. */
+const MARGIN = 16;
 
 /** @param {Context} context */
 export async function sceneTab(context) {
@@ -58,11 +65,14 @@ class Scene {
     this.readout = h("p", { class: "scene-readout muted", "aria-live": "polite" });
     this.head = h("div", {});
     this.below = h("div", {});
-    this.node = h("div", { class: "stack scene" }, this.head, this.view, this.readout, this.below);
+    this.tour = new TourPanel(this.graph, context.selection);
+    this.node = h("div", { class: "stack scene" }, this.head, this.tour.node, this.view, this.readout, this.below);
     this.request = 0;
     this.width = 0;
+    /** @type {Awaited<ReturnType<typeof loadBackward>>|undefined} */
+    this.gradients = undefined;
     const { selection, drawer } = context;
-    context.onleave(selection.listen(["at", "head", "position"], () => this.open().catch(showError)));
+    context.onleave(selection.listen(["at", "head", "position", "tour", "view"], () => this.open().catch(showError)));
     context.onleave(selection.listen(["frame"], () => this.showFrame()));
     context.onleave(selection.listen(["number"], () => this.explain().catch(showError)));
     context.up = () => this.up();
@@ -75,11 +85,15 @@ class Scene {
   /** Loads and draws the level of the address. */
   async open() {
     const request = ++this.request;
+    await this.tour.load();
     const picture = this.choose();
     await picture.load();
+    if (this.isBackward) this.gradients ??= await loadBackward(this.graph);
     if (request !== this.request) return;
     this.picture = picture;
     this.draw();
+    await this.tour.draw();
+    if (request === this.request) this.spotlight();
     await this.explain();
   }
 
@@ -108,6 +122,7 @@ class Scene {
     const { selection } = this.context;
     const { at, head } = selection.current;
     const found = this.graph.find(at);
+    if (!found && this.tour.stop) this.tour.end();
     if (!found) return false;
     if (head !== null && found.node) selection.set({ head: null });
     else selection.set({ at: found.node && found.layer ? found.layer : null, head: null, frame: null });
@@ -123,7 +138,8 @@ class Scene {
     this.svg = picture.draw(this.width);
     replace(this.view, this.svg, this.tip);
     this.tip.hidden = true;
-    this.moments = picture instanceof ModelPicture && picture.layout ? moments(this.graph, picture.layout) : [];
+    this.moments =
+      picture instanceof ModelPicture && picture.layout && !this.tour.stop ? moments(this.graph, picture.layout) : [];
     this.drawHead();
     replace(
       this.below,
@@ -137,7 +153,30 @@ class Scene {
     );
     this.bindKeys();
     this.showFrame();
+    this.spotlight();
     this.node.dataset.drawn = this.context.selection.current.at ?? "model";
+  }
+
+  /** Whether the gradients are played, not the computation. */
+  get isBackward() {
+    return this.context.selection.current.view === BACKWARD && this.hasBackward;
+  }
+
+  /** Whether the trace has recurrent layers and gradients. */
+  get hasBackward() {
+    const recurrent = [...this.graph.nodes.values()].some(({ kind }) => kind === "recurrent");
+    return recurrent && gradientTensors(this.context.trace).length > 0;
+  }
+
+  /** Forward or backward, where both can be played. */
+  directions() {
+    const options = [
+      { value: "", text: "Forward" },
+      { value: BACKWARD, text: "Gradients backward" },
+    ];
+    return buttonGroup("Play", options, this.isBackward ? BACKWARD : "", (view) =>
+      this.context.selection.set({ view: view || null, frame: view ? 0 : null }),
+    );
   }
 
   resize() {
@@ -149,22 +188,48 @@ class Scene {
     const all = this.moments ?? [];
     delete this.context.step;
     delete this.context.play;
+    const { gradients, picture } = this;
+    const back =
+      gradients && this.isBackward && all.length && picture instanceof ModelPicture
+        ? backwardMoments(picture.rows, gradients)
+        : null;
+    const count = (back ?? all).length;
     const describe = (/** @type {number} */ i) =>
-      i < all.length ? describeMoment(this.graph, all[i]) : "everything is computed";
+      i >= count
+        ? back
+          ? "all gradients of this loss"
+          : "everything is computed"
+        : back
+          ? describeBackward(this.graph, back[i])
+          : describeMoment(this.graph, all[i]);
+    this.back = back;
     this.transport?.stop();
-    this.transport = all.length
-      ? new Transport(this.context, all.length + 1, { field: "frame", tick: TICK, describe })
-      : null;
+    this.transport = count ? new Transport(this.context, count + 1, { field: "frame", tick: TICK, describe }) : null;
     replace(
       this.head,
       h(
         "div",
         { class: "scene-bar" },
         this.crumbs(),
+        this.tour.stop ? null : this.tourButton(),
+        all.length && this.hasBackward ? this.directions() : null,
         this.transport?.node ?? null,
         pictureButtons(() => this.svg, this.graph.trace.header),
       ),
     );
+  }
+
+  tourButton() {
+    const start = () => this.tour.start().catch(showError);
+    return h("button", { type: "button", class: "primary", onclick: start }, "Take the tour");
+  }
+
+  /** Lights what the stop of the tour is about, and brings it into view. */
+  spotlight() {
+    const { stop } = this.tour;
+    if (!(this.picture instanceof ModelPicture)) return;
+    this.picture.spotlight(stop ? stop.lit : [], stop?.column ?? null);
+    if (stop) reveal(this.picture.spot.querySelector(".scene-framed"), this.tour.node);
   }
 
   /** Keys for layers, heads and, where nothing is played, tokens. */
@@ -182,7 +247,8 @@ class Scene {
       const next = (selection.current.head ?? (by > 0 ? -1 : heads)) + by;
       if (next >= 0 && next < heads) selection.set({ head: next });
     };
-    if (picture instanceof ModelPicture) return;
+    if (this.tour.stop) context.step = (by) => this.tour.move(by);
+    if (picture instanceof ModelPicture || this.tour.stop) return;
     const last = (picture?.stack?.tokens.length ?? 1) - 1;
     context.step = (by) => {
       const next = (selection.current.position ?? 0) + by;
@@ -218,7 +284,9 @@ class Scene {
 
   showFrame() {
     const { frame } = this.context.selection.current;
-    if (this.picture instanceof ModelPicture && this.moments) this.picture.showMoment(this.moments, frame);
+    if (!(this.picture instanceof ModelPicture) || !this.moments) return;
+    this.picture.showMoment(this.moments, this.back ? null : frame);
+    if (this.back) drawBackward(this.picture.veil, this.back, frame);
   }
 
   /** Opens the number of the address. */
@@ -305,4 +373,14 @@ class Scene {
     } else return;
     event.preventDefault();
   }
+}
+
+/** Scrolls the page so that what is lit can be seen below the panel. @param {Element|null} lit @param {Element} panel */
+function reveal(lit, panel) {
+  const [box, above] = [lit?.getBoundingClientRect(), panel.getBoundingClientRect()];
+  if (!box?.height || !above.height) return;
+  const [top, bottom] = [above.bottom + MARGIN, window.innerHeight - MARGIN];
+  const by = box.top < top || box.height > bottom - top ? box.top - top : Math.max(0, box.bottom - bottom);
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  if (Math.abs(by) > 1) window.scrollBy({ top: by, behavior: still ? "auto" : "smooth" });
 }

@@ -1,0 +1,138 @@
+// @ts-check
+/** Stops at what a model reads: tokens, images, embeddings and positions. */
+
+/** @typedef {import("./guide.js").Guide} Guide */
+/** @typedef {import("./guide.js").Stop} Stop */
+/** @typedef {import("../core/types.js").GraphNode} GraphNode */
+
+/** @param {Guide} guide @returns {(Stop|null)[]} */
+export function inputStops(guide) {
+  return [tokens(guide), image(guide), patches(guide), embedding(guide), position(guide), rotary(guide)];
+}
+
+/** @param {Guide} guide @returns {Stop|null} */
+function tokens(guide) {
+  const node = guide.node("tokens");
+  const { tokens } = guide.source;
+  if (!node || !tokens.length) return null;
+  const text = guide.isSeries
+    ? () =>
+        guide.say`The input is a series of ${count(tokens.length, "time step")}. Each has one number per column, scaled to mean 0 and deviation 1.`
+    : () =>
+        guide.say`The input is cut into ${count(tokens.length, "token")}: ${guide.list(tokens)}. A token is a word, a piece of a word or a mark such as the end of a sentence. The model knows each only as a number of its vocabulary.`;
+  const title = guide.isSeries ? "Time steps" : "Tokens";
+  return { name: "tokens", title, lit: [node.id], lessons: ["embedding"], text };
+}
+
+/** @param {Guide} guide @returns {Stop|null} */
+function image(guide) {
+  const node = guide.node("image");
+  if (!node || !guide.graph.has("pixels")) return null;
+  const [rows, columns] = [guide.size("pixels", "row"), guide.size("pixels", "column")];
+  return {
+    name: "image",
+    title: "Image",
+    lit: [node.id],
+    lessons: ["filters"],
+    text: () =>
+      guide.say`The input is an image of ${rows} × ${columns} pixels: a table of numbers, one per pixel and color channel.`,
+  };
+}
+
+/** @param {Guide} guide @returns {Stop|null} */
+function patches(guide) {
+  const node = guide.node("patches");
+  if (!node) return null;
+  return {
+    name: "patches",
+    title: "Patches",
+    lit: [node.id],
+    lessons: ["vit"],
+    text: () =>
+      guide.say`The image is cut into patches, and each patch becomes one vector: from here on a patch is what a token is in a text.`,
+  };
+}
+
+/** @param {Guide} guide @returns {Stop|null} */
+function embedding(guide) {
+  const node = guide.node("embedding");
+  const name = node?.tensor;
+  if (!node || !name || !guide.index(name, guide.column)) return null;
+  const token = guide.source.tokens[guide.column];
+  const width = guide.size(name, "width");
+  const made = guide.isSeries
+    ? `The numbers of each time step are multiplied by a matrix and become a vector of ${width} numbers`
+    : guide.node("patches")
+      ? `Each patch is multiplied by a matrix and becomes a vector of ${width} numbers`
+      : `Each token is looked up in a table that was learned, and becomes a vector of ${width} numbers`;
+  return {
+    name: "embedding",
+    title: "Embedding",
+    lit: [node.id],
+    column: guide.column,
+    lessons: ["embedding"],
+    text: () =>
+      guide.say`${made}, drawn as a strip of colors. That of ${guide.quote(token)} begins with ${guide.beginning(name, guide.column)}and so on. Point at a strip to read any of its numbers.`,
+  };
+}
+
+/** @param {Guide} guide @returns {Stop|null} */
+function position(guide) {
+  const [node, words] = [guide.node("position"), guide.node("embedding")];
+  const sum = guide.nodes("sum").find(({ title }) => title === "Embedding + position");
+  if (!node?.tensor) return null;
+  const token = guide.source.tokens[guide.column];
+  const reason =
+    "Attention treats its inputs as a set, so the place of a token has to be part of its vector: a vector that depends on the place only is added to the embedding.";
+  const text = async () =>
+    sum && words
+      ? [`${reason} `, ...(await added(guide, words, node, sum))]
+      : guide.say`${reason} In unit 0 of ${guide.quote(token)} the position is ${guide.unit(node, guide.column)}; the two are added, and normalized.`;
+  return {
+    name: "position",
+    title: "Position",
+    lit: ids(node, sum),
+    column: guide.column,
+    lessons: ["positions"],
+    text,
+  };
+}
+
+/** Embedding and position as a sum; some models multiply the embedding by the root of its width first. @param {Guide} guide @param {GraphNode} words @param {GraphNode} place @param {GraphNode} sum */
+async function added(guide, words, place, sum) {
+  const { column } = guide;
+  const token = guide.quote(guide.source.tokens[column]);
+  const vectors = [words, place, sum].map(({ tensor }) => guide.vector(tensor ?? "", column));
+  const [embedding, position, total] = (await Promise.all(vectors)).map((vector) => vector[0]);
+  const width = guide.size(words.tensor ?? "", "width");
+  const off = (/** @type {number} */ factor) => Math.abs(embedding * factor + position - total);
+  const [a, b, c] = [words, place, sum].map((node) => guide.unit(node, column));
+  if (off(1) < 1e-4) return guide.say`In unit 0 of ${token}: embedding ${a} + position ${b} = ${c}.`;
+  if (off(Math.sqrt(width)) < 1e-3)
+    return guide.say`In unit 0 of ${token}: embedding ${a} × √${width} + position ${b} = ${c}. The factor √${width} keeps the embedding from being small beside the position.`;
+  return guide.say`In unit 0 of ${token} the position is ${b}, and the sum ${c}.`;
+}
+
+/** @param {Guide} guide @returns {Stop|null} */
+function rotary(guide) {
+  const node = guide.node("rotary");
+  if (!node) return null;
+  return {
+    name: "rotary",
+    title: "Rotary positions",
+    lit: [node.id],
+    lessons: ["rotary", "positions"],
+    text: () =>
+      guide.say`Nothing is added for the place of a token. Instead each query and key is rotated by angles that grow with its position, so that their product depends on how far apart two tokens are.`,
+  };
+}
+
+/** Ids of the parts that there are. @param {...(GraphNode|null|undefined)} nodes */
+export function ids(...nodes) {
+  return nodes.flatMap((node) => (node ? [node.id] : []));
+}
+
+/** A number with its noun. @param {number} number @param {string} noun */
+export function count(number, noun) {
+  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+}

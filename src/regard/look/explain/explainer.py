@@ -139,7 +139,7 @@ class Explainer:
         if expression is None and found.operation == ROOT:
             end = self._describe(made)[0]
             copy = Number(value, end) if end.name != place.name else None
-            return Explanation(place, value, describe(place, copy, end.kind), copy)
+            return Explanation(place, value, describe(place, copy, "weight" if found.label else "input"), copy)
         return Explanation(place, value, describe(place, expression, found.operation), expression)
 
     def _beyond(self, here: Elements) -> Elements:

@@ -208,8 +208,8 @@ class Reduction(Expression):
                 return max(numbers)
             case "deviation":
                 return math.sqrt(math.fsum((x - mean) ** 2 for x in numbers) / len(numbers) + self.epsilon)
-            case "variance":
-                return math.fsum((x - mean) ** 2 for x in numbers) / (len(numbers) - 1)
+            case "variance" | "sample variance":
+                return math.fsum((x - mean) ** 2 for x in numbers) / (len(numbers) - (self.name != "variance"))
             case "root mean square":
                 return math.sqrt(math.fsum(x * x for x in numbers) / len(numbers) + self.epsilon)
         return math.sqrt(math.fsum(x * x for x in numbers))  # the length of the vector

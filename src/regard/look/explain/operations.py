@@ -245,7 +245,7 @@ def _reduction(look: Look) -> Expression:
     index = [(next(own) if kept or i not in axes else 0) for i in range(len(shape))]
     name = {"amax": "max", "max": "max", "sum": "sum", "mean": "mean", "var_mean": "mean"}[look.node.operation]
     if look.node.operation == "var_mean" and not look.node.output:
-        name = "variance"
+        name = "variance" if look.node.kwargs.get("correction", 1) == 0 else "sample variance"
     return Reduction(name, look.block(x, index, sorted(axes)))
 
 

@@ -57,6 +57,7 @@ function symbols(expression) {
 
 /** The expression with numbers. @param {Expression} expression @returns {Element} */
 function values(expression) {
+  if (expression.op === "dot") return dotTerms(expression.left.numbers, expression.right.numbers);
   return render(expression, (leaf) => parenthesize(leaf.value), false);
 }
 
@@ -80,7 +81,7 @@ function render(expression, leaf, named) {
             mo("·"),
             subscript(symbol(expression.right), mi("i")),
           )
-        : mrow(mo("("), dotTerms(expression.left.numbers, expression.right.numbers), mo(")"));
+        : parenthesize(expression.value);
     case "reduction":
       return named ? mrow(mtext(expression.name), mo("("), symbol(expression.vector), mo(")")) : mn(expression.value);
     case "softmax":

@@ -94,7 +94,7 @@ def _attention(base: str, own: Numbers, tensors: Numbers, weights: Numbers) -> P
         yield "output", linear(joined, weights, f"{base}.out")
     layer = base.rpartition(".")[0]
     before = _norm_before(base, layer, tensors)
-    if before is not None and f"{base}.qkv.weight" in weights and "llama" not in weights:
+    if before is not None and f"{base}.qkv.weight" in weights and f"{layer}.ffn.gate.weight" not in weights:
         parts = np.split(linear(before, weights, f"{base}.qkv"), 3, -1)
         heads = own["queries"].shape[0]
         for last, part in zip(("queries", "keys", "values"), parts, strict=True):
@@ -121,8 +121,10 @@ def _feedforward(base: str, own: Numbers, tensors: Numbers, weights: Numbers) ->
     elif (own["activations"] == np.maximum(own["preactivations"], 0)).all():
         yield "activations", np.maximum(own["preactivations"], 0)
     else:
-        erf = np.vectorize(math.erf)
-        yield "activations", own["preactivations"] * (1 + erf(own["preactivations"] / math.sqrt(2))) / 2
+        x = own["preactivations"]
+        exact = np.vectorize(math.erf)(x / math.sqrt(2))
+        formed = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))  # GPT's GELU
+        yield "activations", x * (1 + (formed if base.startswith("decoder") else exact)) / 2
     layer = base.rpartition(".")[0]
     before = tensors.get(f"{layer}.norm2.normalized")
     if before is not None and "linear" not in own and f"{layer}.ffn_residual" not in tensors:

@@ -76,7 +76,7 @@ class Explainer:
     ...         _ = tap(layer, "output", layer(torch.tensor([[3.0, 4.0]])), "batch width")
     >>> found = Explainer(tape, trace.records, trace.records).explain("layer.output", {"width": 0})
     >>> type(found.expression.terms[0]).__name__, round(found.expression.value - found.value, 6)
-    ('Dot', 0.0)
+    ('DotProduct', 0.0)
     """
 
     def __init__(self, tape: OperationTape, raw: Sequence[Record], condensed: Sequence[Record]) -> None:
@@ -84,14 +84,14 @@ class Explainer:
         self.records = {record.name: record for record in condensed}
         self._recorded: dict[int, Record] = {}
         for record in raw:
-            self._recorded.setdefault(self._tapped(record), record)
+            self._recorded.setdefault(self._tap_node(record), record)
         tapped = {record.name for record in raw}
         for record in condensed:  # such as the logit lens, which is computed from the records
             if record.name not in tapped and tape.knows(record.data):
                 self._recorded.setdefault(tape.number(record.data), record)
         self._places: dict[str, tuple[Tensor, Tensor]] = {}
 
-    def _tapped(self, record: Record) -> int:
+    def _tap_node(self, record: Record) -> int:
         """Node of the tensor that was tapped: a record holds a copy of it."""
         number = self.tape.number(record.data)
         while self.tape.nodes[number].operation in ("clone", "detach", "cpu", "to"):
@@ -127,7 +127,7 @@ class Explainer:
 
     def _explain(self, here: Elements, place: Place) -> Explanation:
         value = float(self.walk.numbers(here))
-        made = self._beyond(here)
+        made = self._trace_back(here)
         node, flat = made.pairs()[0]
         if node == CONSTANT:
             return Explanation(place, value, describe(place, None, "constant"), None)
@@ -135,23 +135,23 @@ class Explainer:
             same = Number(value, self._describe(made)[0])
             return Explanation(place, value, describe(place, same, "copy"), same)
         found = self.tape.nodes[node]
-        expression = self._expression(node, flat, Budget())
+        expression = self._expression(node, flat, PartBudget())
         if expression is None and found.operation == ROOT:
             end = self._describe(made)[0]
             copy = Number(value, end) if end.name != place.name else None
             return Explanation(place, value, describe(place, copy, "weight" if found.label else "input"), copy)
         return Explanation(place, value, describe(place, expression, found.operation), expression)
 
-    def _beyond(self, here: Elements) -> Elements:
+    def _trace_back(self, here: Elements) -> Elements:
         """Where a number that stands at a recorded node came from: computed, or recorded earlier."""
         (node, _), stops = here.pairs()[0], set(self._recorded)
         return self.walk.origin(here, stops - {node})
 
-    def _expression(self, node: int, flat: int, budget: Budget) -> Expression | None:
+    def _expression(self, node: int, flat: int, budget: PartBudget) -> Expression | None:
         rule = rule_of(self.tape.nodes[node].operation)
         return None if rule is None else rule(TapeLook(self, node, flat, budget))
 
-    def operand(self, node: int, flat: int, budget: Budget) -> Expression:
+    def operand(self, node: int, flat: int, budget: PartBudget) -> Expression:
         """A number of an operand: recorded, a weight, or taken apart in its turn."""
         found = self.walk.origin(Elements.of(node, torch.tensor([flat])), self._recorded)
         made, at = found.pairs()[0]
@@ -219,7 +219,7 @@ class Explainer:
         return self._places[record.name]
 
 
-class Budget:
+class PartBudget:
     """How many parts an expression may still have."""
 
     def __init__(self, parts: int = MAX_PARTS) -> None:
@@ -234,7 +234,7 @@ class Budget:
 class TapeLook(Look):
     """One output number of a node of a tape."""
 
-    def __init__(self, explainer: Explainer, number: int, flat: int, budget: Budget) -> None:
+    def __init__(self, explainer: Explainer, number: int, flat: int, budget: PartBudget) -> None:
         self.explainer, self.budget = explainer, budget
         self.node: TapeNode = explainer.tape.nodes[number]
         self.at = unravel(flat, self.node.shape)

@@ -158,7 +158,7 @@ class Vector:
 
 
 @dataclass(frozen=True)
-class Dot(Expression):
+class DotProduct(Expression):
     """The sum of products of two vectors."""
 
     left: Vector

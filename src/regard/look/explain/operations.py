@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.look.explain.expressions import Call, Combination, Dot, Expression, Reduction, Softmax, Vector
+from regard.look.explain.expressions import Call, Combination, DotProduct, Expression, Reduction, Softmax, Vector
 from regard.look.explain.tape import TapeNode
 
 CALLS = {
@@ -113,7 +113,7 @@ def _with_bias(look: Look, product: Expression, bias: Any, index: Sequence[int])
 def _linear(look: Look) -> Expression:
     x, weight, *_ = look.node.args
     *rows, unit = look.at
-    dot = Dot(look.row(x, [*rows, 0], -1), look.row(weight, [unit, 0], 1))
+    dot = DotProduct(look.row(x, [*rows, 0], -1), look.row(weight, [unit, 0], 1))
     return _with_bias(look, dot, look.argument(2, "bias"), [unit])
 
 
@@ -132,7 +132,7 @@ def _matmul(look: Look) -> Expression:
         return [0 if size == 1 else i for size, i in zip(sizes, at[len(at) - len(sizes) :], strict=True)]
 
     row = look.row(left, [*batch(a), *line, 0], -1)
-    return Dot(row, look.row(right, [*batch(b), 0, *column], -2 if len(b) > 1 else -1))
+    return DotProduct(row, look.row(right, [*batch(b), 0, *column], -2 if len(b) > 1 else -1))
 
 
 def _convolution(look: Look) -> Expression:
@@ -157,7 +157,7 @@ def _convolution(look: Look) -> Expression:
         head, own = n * size[1] + first + c, channel * kernel[1] + c
         read.append(_flat(at, size[2:]) + head * math.prod(size[2:]))
         weights.append(_flat(taps, kernel[2:]) + own * math.prod(kernel[2:]))
-    dot = Dot(look.vector(x, torch.cat(read)), look.vector(weight, torch.cat(weights)))
+    dot = DotProduct(look.vector(x, torch.cat(read)), look.vector(weight, torch.cat(weights)))
     return _with_bias(look, dot, look.argument(2, "bias"), [channel])
 
 

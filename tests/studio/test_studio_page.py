@@ -120,7 +120,7 @@ def test_explanations_compute_the_recorded_values(page, server):
                     const {{ explain }} = await import("/page/widgets/explain.js");
                     const trace = await openTrace("{trace["id"]}");
                     const value = (await trace.tensor("{tensor}")).at({{ {index} }});
-                    return Math.abs((await explain(trace, "{tensor}", {{ {index} }})).computed - value);
+                    return Math.abs((await explain(trace, "{tensor}", {{ {index} }})).expression.value - value);
                 }}"""
             )
             assert off < 1e-5, tensor

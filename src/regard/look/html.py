@@ -23,7 +23,16 @@ from regard.look.tokens import make_visible
 from regard.trace import Record
 
 ENTRY = "standalone.js"
-STYLES = ("base.css", "screens.css", "predictions.css", "tasks.css", "scene.css", "insight.css", "tour.css")
+STYLES = (
+    "base.css",
+    "screens.css",
+    "predictions.css",
+    "tasks.css",
+    "scene.css",
+    "insight.css",
+    "tour.css",
+    "explain.css",
+)
 MAX_BYTES = 48 << 20
 """limit of the tensors in a file"""
 NOTEBOOK_BYTES = 4 << 20

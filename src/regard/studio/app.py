@@ -20,7 +20,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from regard.errors import RegardError
-from regard.studio import embeddings_api, endpoints, input_examples, insights_api, lessons_api, line_api, runs
+from regard.studio import (
+    embeddings_api,
+    endpoints,
+    explain_api,
+    input_examples,
+    insights_api,
+    lessons_api,
+    line_api,
+    runs,
+)
 from regard.studio.errors import ApiError
 from regard.studio.guard import Guard
 from regard.studio.image_input import MAX_IMAGE_BYTES
@@ -40,6 +49,7 @@ Endpoint = Callable[[Studio, ApiRequest], Response]
 def build(studio: Studio) -> Starlette:
     """The ASGI application."""
     pages, lessons, embeddings = page_files(), lessons_api.LessonsApi(), embeddings_api.EmbeddingsApi()
+    explanations = explain_api.ExplainApi()
 
     def page(studio: Studio, request: ApiRequest) -> Response:
         name = request.path.get("name", "index.html")
@@ -56,6 +66,8 @@ def build(studio: Studio) -> Starlette:
         ("/api/v1/models/{model}", "GET", endpoints.show_model),
         ("/api/v1/models/{model}/example", "GET", input_examples.show_example),
         ("/api/v1/models/{model}/load", "POST", endpoints.load_model),
+        ("/api/v1/models/{model}/weights", "GET", explain_api.list_weights),
+        ("/api/v1/models/{model}/weights/{weight}", "GET", explain_api.send_weight),
         ("/api/v1/runs/{model}/metrics", "GET", runs.show_metrics),
         ("/api/v1/runs/{model}/events", "GET", runs.stream_events),
         ("/api/v1/runs/{model}/control", "POST", runs.control_run),
@@ -79,6 +91,7 @@ def build(studio: Studio) -> Starlette:
         ("/api/v1/traces/{trace}/insight/{tool}", "GET", insights_api.stream_insight),
         ("/api/v1/traces/{trace}/tensors/{tensor}", "GET", endpoints.send_tensor),
         ("/api/v1/traces/{trace}/export", "GET", endpoints.export),
+        ("/api/v1/traces/{trace}/explain", "GET", explanations.explain),
     ]
 
     @asynccontextmanager

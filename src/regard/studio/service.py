@@ -145,7 +145,7 @@ class Studio:
             check_input(entry, request.image)
         if not entry.reads_images:
             request = replace(request, text=validate_text(request.text, entry.task))
-        with self._one_at_a_time():
+        with self.one_at_a_time():
             model = self.model_store.open(entry)
             self._check(entry, model, request)
             if request.image is not None:
@@ -269,7 +269,7 @@ class Studio:
         if header.get("fork"):
             raise ApiError(422, code, "this trace has changes", "go back to the unchanged model")
         entry = self.model_store.entry(header["model"]["id"])
-        with self._one_at_a_time():
+        with self.one_at_a_time():
             model = self.model_store.open(entry)
             if header["model"].get("step") != model.step:
                 message = "the model was trained further after this trace was recorded"
@@ -280,7 +280,8 @@ class Studio:
                 raise ApiError(422, code, str(error), "choose other states or another model") from None
 
     @contextmanager
-    def _one_at_a_time(self) -> Iterator[None]:
+    def one_at_a_time(self) -> Iterator[None]:
+        """Wait for the model; too many requests that wait are refused."""
         if not self._waiting.acquire(blocking=False):
             raise ApiError(
                 503, "busy", f"{MAX_WAITING} requests are already waiting for a model", "try again in a moment"

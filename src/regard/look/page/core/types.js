@@ -73,6 +73,20 @@
  *   probe: {text: string, steps: number[]}|null}} Progress
  *
  * @typedef {Record<string, number>} Index position in a tensor, per axis
+ * @typedef {{kind: "tensor"|"recorded"|"weight"|"input"|"constant"|"computed", name: string, index: Index,
+ *   ref: string}} Place of a number; `ref` is empty where the server is not needed to find it
+ * @typedef {{kind: Place["kind"]|"mixed", name: string, index: Index, along: string[], size: number,
+ *   numbers: number[], places: (number[]|Place)[], refs: string[]}} Vector numbers with what their places share
+ * @typedef {{op: "number", value: number, place: Place}} NumberExpression
+ * @typedef {{op: "combination", operator: "+"|"−"|"×"|"÷"|"^"|"max"|"min", terms: Expression[],
+ *   value: number}} CombinationExpression
+ * @typedef {{op: "call", function: string, argument: Expression, value: number}} CallExpression
+ * @typedef {{op: "dot", left: Vector, right: Vector, rest: number, value: number}} DotExpression
+ * @typedef {{op: "reduction", name: string, vector: Vector, epsilon: number, value: number}} ReductionExpression
+ * @typedef {{op: "softmax", number: Expression, vector: Vector, value: number}} SoftmaxExpression
+ * @typedef {NumberExpression|CombinationExpression|CallExpression|DotExpression|ReductionExpression
+ *   |SoftmaxExpression} Expression how a number follows from others
+ * @typedef {{place: Place, value: number|null, text: string, expression: Expression|null}} Explanation
  * @typedef {{node: HTMLElement, key: (event: KeyboardEvent) => boolean, leave: () => void, redraw: () => void,
  *   follow?: (query: URLSearchParams) => Promise<void>, title: string, header?: Header, model?: string}} Screen
  * @typedef {{trace: import("../trace/trace.js").Trace, selection: import("./selection.js").Selection,

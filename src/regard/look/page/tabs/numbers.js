@@ -4,6 +4,7 @@ import { h, replace, selectField, symbolButton, word } from "../core/dom.js";
 import { formatExact, formatNumber } from "../core/format.js";
 import { showError } from "../core/notice.js";
 import { scrollBox } from "../widgets/table.js";
+import { openWeight } from "../widgets/weight-matrix.js";
 
 /** @typedef {import("../core/types.js").Context} Context */
 /** @typedef {import("../core/types.js").Index} Index */
@@ -107,6 +108,9 @@ class Sheet {
       ...this.others.map((axis) => this.placeChoice(axis)),
       h("button", { type: "button", onclick: () => this.copy("numpy") }, "Copy as NumPy"),
       h("button", { type: "button", onclick: () => this.copy("csv") }, "Copy as CSV"),
+      trace.live
+        ? h("button", { type: "button", onclick: () => openWeight(trace, null).catch(showError) }, "Weights…")
+        : null,
       this.copied,
     );
   }

@@ -40,6 +40,11 @@ class EmbeddedSource {
     return /** @type {import("../core/types.js").Saliency} */ (this.header.saliency);
   }
 
+  /** @returns {Promise<import("../core/types.js").Explanation>} */
+  async explain() {
+    throw new Error("a page without a server has no weights");
+  }
+
   /** @returns {string} */
   file() {
     throw new Error("a page without a server cannot export files");

@@ -39,10 +39,26 @@ export class ServerSource {
     return get(`${this.path}/saliency`);
   }
 
+  /** How a number was computed. @param {Record<string, string>} query @returns {Promise<import("../core/types.js").Explanation>} */
+  async explain(query) {
+    return readNumbers(await get(`${this.path}/explain?${new URLSearchParams(query)}`));
+  }
+
   /** Address of an export. @param {Record<string, string>} query */
   file(query) {
     return `/api/v1/${this.path}/export?${new URLSearchParams(query)}`;
   }
+}
+
+/** Numbers that JSON cannot hold come as text. @param {any} part @returns {any} */
+function readNumbers(part) {
+  if (part === "nan") return NaN;
+  if (part === "inf" || part === "-inf") return part === "inf" ? Infinity : -Infinity;
+  if (Array.isArray(part)) return part.map(readNumbers);
+  if (part === null || typeof part !== "object") return part;
+  return Object.fromEntries(
+    Object.entries(part).map(([key, value]) => [key, key === "name" ? value : readNumbers(value)]),
+  );
 }
 
 /** @param {string} id @returns {Promise<Trace>} */

@@ -10,6 +10,7 @@ import { ApiError } from "../core/api-error.js";
  * @typedef {{tensor: (description: Description, slice: string) => Promise<Tensor>, live: boolean,
  *   gradients: (name: string|null) => Promise<import("../core/types.js").Gradients>,
  *   saliency: () => Promise<import("../core/types.js").Saliency>,
+ *   explain: (query: Record<string, string>) => Promise<import("../core/types.js").Explanation>,
  *   file: (query: Record<string, string>) => string}} Source
  */
 

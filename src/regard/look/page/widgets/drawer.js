@@ -2,18 +2,32 @@
 /** The drawer on the right: one number, its position in the tensor, and how it was computed. */
 import { h, replace, word } from "../core/dom.js";
 import { formatExact, formatNumber } from "../core/format.js";
+import { showError } from "../core/notice.js";
+import { softmax } from "../trace/probability.js";
 import { explain } from "./explain.js";
-import { formula, fraction, mn, mo, mtext, sumTerms } from "./formula.js";
-import { strip } from "./strip.js";
+import { drawExpression } from "./expression.js";
+import { formula, fraction, mi, mn, mo, mrow, mtext, power, subscript, sum, sumTerms } from "./formula.js";
+import { openWeight } from "./weight-matrix.js";
 
 /** @typedef {import("../trace/trace.js").Trace} Trace */
 /** @typedef {import("../core/types.js").Index} Index */
+/** @typedef {import("../core/types.js").Place} Place */
 
 export class Drawer {
   /** @param {Trace} trace */
   constructor(trace) {
     this.trace = trace;
     this.request = 0;
+    /** @type {Place[]} numbers that led to the one that is shown */
+    this.trail = [];
+    /** @type {Place|null} */
+    this.current = null;
+    /** @type {import("./expression.js").Links} */
+    this.links = {
+      label: (name, axis, at) => this.tokenAt(name, axis, at),
+      open: (place) => this.follow(place),
+      matrix: trace.live ? (name, index) => openWeight(trace, name, index).catch(showError) : null,
+    };
     this.body = h("div", { class: "drawer-body" });
     this.node = h(
       "aside",
@@ -40,38 +54,75 @@ export class Drawer {
     return true;
   }
 
-  /** @param {string} name @param {Index} place */
+  /** A number of a tensor, from outside: the trail starts anew. @param {string} name @param {Index} place */
   async open(name, place) {
+    this.trail = [];
+    await this.show({ kind: "tensor", name, index: place, ref: "" });
+  }
+
+  /** One level down: an operand of the explanation that is shown. @param {Place} place */
+  follow(place) {
+    if (this.current) this.trail.push(this.current);
+    this.show(place).catch(showError);
+  }
+
+  back() {
+    const before = this.trail.pop();
+    if (before) this.show(before).catch(showError);
+  }
+
+  /** @param {Place} place */
+  async show(place) {
     const request = this.begin();
-    const description = this.trace.describe(name);
-    const index = Object.fromEntries(description.axes.map((axis) => [axis, place[axis] ?? 0]));
-    const slice = description.axes.map((axis) => `${axis}:${index[axis]}`).join(",");
-    const [value, explanation] = await Promise.all([this.trace.tensor(name, slice), explain(this.trace, name, index)]);
+    const { trace } = this;
+    const isTensor = place.kind === "tensor" && trace.has(place.name);
+    const axes = isTensor ? trace.describe(place.name).axes : Object.keys(place.index);
+    const index = Object.fromEntries(axes.map((axis) => [axis, place.index[axis] ?? 0]));
+    const slice = axes.map((axis) => `${axis}:${index[axis]}`).join(",");
+    this.body.setAttribute("aria-busy", "true");
+    const [recorded, explanation, note] = await Promise.all([
+      isTensor ? trace.tensor(place.name, slice) : null,
+      isTensor ? explain(trace, place.name, index) : trace.source.explain({ ref: place.ref }),
+      isTensor ? probabilityNote(trace, place.name, index) : null,
+    ]);
     if (request !== this.request) return;
-    const number = value.data[0];
+    this.body.removeAttribute("aria-busy");
+    this.current = { ...place, index };
+    const number = recorded ? recorded.data[0] : (explanation.value ?? NaN);
+    const { expression } = explanation;
     replace(
       this.body,
-      h("p", { class: "name" }, h("code", {}, name)),
-      h("dl", { class: "where" }, ...description.axes.flatMap((axis) => this.axisEntry(name, axis, index[axis]))),
+      this.trailButton(),
+      h("p", { class: "name" }, h("code", {}, place.name)),
+      h("dl", { class: "where" }, ...axes.flatMap((axis) => this.axisEntry(place.name, axis, index[axis]))),
       h("p", { class: "big value", "data-exact": formatExact(number) }, formatNumber(number)),
       h("p", {}, explanation.text),
-      ...explanation.formulas.map((formula) =>
-        h("div", { class: "formula", tabindex: "0", role: "group", "aria-label": "Formula" }, formula),
-      ),
-      explanation.computed === null ? null : agreement(explanation.computed, number),
-      ...explanation.operands.map((operand) =>
-        h("section", { class: "operand" }, h("h3", {}, operand.label), operandStrip(operand)),
-      ),
-      ...explanation.next.map((next) =>
-        h(
-          "p",
-          {},
-          h("button", { type: "button", class: "link", onclick: () => this.open(next.name, next.index) }, next.label),
-        ),
-      ),
+      this.matrixButton(place, index),
+      ...(expression ? drawExpression(expression, this.links) : []),
+      expression ? agreement(expression.value, number) : null,
+      note,
     );
+    this.body.parentElement?.scrollTo({ top: 0 });
     const heading = this.node.querySelector("h2");
-    if (heading && document.activeElement?.closest(".drawer")) heading.focus();
+    if (heading && document.activeElement?.closest(".drawer, body") !== this.node && this.trail.length) heading.focus();
+  }
+
+  trailButton() {
+    const before = this.trail[this.trail.length - 1];
+    if (!before) return null;
+    const last = before.name.split(".").slice(-1)[0];
+    return h(
+      "p",
+      {},
+      h("button", { type: "button", class: "link back", onclick: () => this.back() }, `‹ Back to ${last}`),
+    );
+  }
+
+  /** @param {Place} place @param {Index} index */
+  matrixButton(place, index) {
+    if (place.kind !== "weight" || !this.links.matrix) return null;
+    const open = () => this.links.matrix?.(place.name, index);
+    return h("p", {}, h("button", { type: "button", onclick: open }, "Open matrix"));
   }
 
   begin() {
@@ -83,6 +134,7 @@ export class Drawer {
   /** The mean over heads, with the value of each head. @param {string} name @param {Index} place */
   async openMean(name, place) {
     const request = this.begin();
+    [this.trail, this.current] = [[], null];
     const { axes } = this.trace.describe(name);
     const fixed = axes.filter((axis) => axis !== "head");
     const values = (await this.trace.tensor(name, fixed.map((axis) => `${axis}:${place[axis] ?? 0}`).join(","))).vector(
@@ -121,16 +173,47 @@ export class Drawer {
     );
   }
 
+  /** An index with the token that stands there. @param {string} name @param {string} axis @param {number} at */
+  tokenAt(name, axis, at) {
+    const token = this.trace.has(name) ? this.trace.tokens(name, axis)?.[at] : null;
+    return token ? `${at} ${token.label}` : String(at);
+  }
+
   /** @param {string} name @param {string} axis @param {number} at */
   axisEntry(name, axis, at) {
-    const tokens = this.trace.tokens(name, axis);
-    return [h("dt", {}, axis), h("dd", {}, String(at), tokens ? " " : null, tokens ? word(tokens[at].label) : null)];
+    if (axis.startsWith("axis ")) return []; // of a tensor that was not recorded
+    const token = this.trace.has(name) ? this.trace.tokens(name, axis)?.[at] : null;
+    return [h("dt", {}, axis), h("dd", {}, String(at), token ? " " : null, token ? word(token.label) : null)];
   }
+}
+
+/** The probability that a logit becomes. @param {Trace} trace @param {string} name @param {Index} index */
+async function probabilityNote(trace, name, index) {
+  if (name !== "logits") return null;
+  const { axes } = trace.describe(name);
+  const along = axes[axes.length - 1];
+  const others = axes.slice(0, -1).map((axis) => `${axis}:${index[axis]}`);
+  const row = (await trace.tensor(name, others.join(","))).vector(along, {});
+  const below = mrow(sum("j"), power(mi("e"), subscript(mi("logit"), mi("j"))));
+  const p = formula(
+    mi("p"),
+    mo("="),
+    fraction(power(mi("e"), mi("logit")), below),
+    mo("="),
+    mn(softmax(row)[index[along]]),
+  );
+  return h(
+    "section",
+    { class: "operand" },
+    h("h3", {}, "As a probability"),
+    h("p", { class: "muted" }, `Softmax over ${row.length.toLocaleString("en")} logits:`),
+    h("div", { class: "formula", tabindex: "0", role: "group", "aria-label": "Probability" }, p),
+  );
 }
 
 /** @param {number} computed @param {number} recorded */
 function agreement(computed, recorded) {
-  const off = Math.abs(computed - recorded);
+  const off = computed === recorded ? 0 : Math.abs(computed - recorded);
   if (off > 1e-3 * Math.max(1, Math.abs(recorded))) {
     return h(
       "p",
@@ -140,15 +223,7 @@ function agreement(computed, recorded) {
   }
   const text =
     off === 0
-      ? "Recomputed in the browser: equal."
-      : `Recomputed in double precision: differs by ${off.toExponential(1).replace("-", "−")} from the recorded value.`;
+      ? "Computed from these numbers: equal to the recorded value."
+      : `Computed from these numbers in double precision: differs by ${off.toExponential(1).replace("-", "−")} from the recorded value.`;
   return h("p", { class: "muted agreement", "data-off": String(off) }, text);
-}
-
-/** @param {{label: string, numbers: Float64Array, names: string[]|null}} operand */
-function operandStrip(operand) {
-  const finite = Array.from(operand.numbers).filter(Number.isFinite);
-  const top = Math.max(1e-12, ...finite.map(Math.abs));
-  const ramp = operand.label.startsWith("weight") ? "weight" : "signed";
-  return strip({ numbers: operand.numbers, top, ramp, label: operand.label, names: operand.names });
 }

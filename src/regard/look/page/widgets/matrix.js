@@ -9,7 +9,7 @@ import { scrollBox, tableRow } from "./table.js";
 /**
  * @typedef {{title: string, numbers: Float64Array, rows: string[], columns: string[], rowTitle: string,
  *   columnTitle: string, ramp: Ramp, top: number, sums?: boolean, largest?: number, roles?: [string, string],
- *   selected?: [number, number]|null,
+ *   selected?: [number, number]|null, frame?: {row: number|null, column: number|null},
  *   onselect?: (row: number, column: number) => void, onexplain?: (row: number, column: number) => void}} Matrix
  */
 
@@ -87,7 +87,7 @@ export class MatrixView {
 
   /** @param {[number, number]|null} [hover] */
   update(hover = null) {
-    highlight(this.overlay, this.plan, this.selected, hover);
+    highlight(this.overlay, this.plan, this.selected, hover, this.matrix);
     const cell = hover ?? this.selected;
     const hint = ["Point at a cell, or use the arrow keys."];
     replace(this.readout, ...(cell ? cellReadout(this.matrix, cell[0], cell[1]) : hint));
@@ -286,10 +286,11 @@ function truncate(context, text) {
 
 /**
  * @param {HTMLCanvasElement} canvas @param {ReturnType<typeof layout>} plan
- * @param {[number, number]|null} at @param {[number, number]|null} hover
+ * @param {[number, number]|null} at @param {[number, number]|null} hover @param {Matrix} matrix
  */
-function highlight(canvas, plan, at, hover) {
+function highlight(canvas, plan, at, hover, matrix) {
   const context = resizeCanvas(canvas, plan.width, plan.height);
+  if (matrix.frame) drawFrame(context, plan, matrix);
   for (const [cell, name] of /** @type {const} */ ([
     [hover, "muted"],
     [at, "chosen"],
@@ -299,6 +300,17 @@ function highlight(canvas, plan, at, hover) {
     context.lineWidth = 2;
     context.strokeRect(plan.left + cell[1] * plan.cell, plan.top + cell[0] * plan.high, plan.cell - 1, plan.high - 1);
   }
+}
+
+/** A frame around a row, a column, or both. @param {CanvasRenderingContext2D} context @param {ReturnType<typeof layout>} plan @param {Matrix} matrix */
+function drawFrame(context, { left, top, cell, high }, { frame, rows, columns }) {
+  context.strokeStyle = roleColor("chosen");
+  context.lineWidth = 2;
+  const [row, column] = [frame?.row ?? -1, frame?.column ?? -1];
+  if (row >= 0 && row < rows.length)
+    context.strokeRect(left - 1, top + row * high - 1, cell * columns.length + 1, high + 1);
+  if (column >= 0 && column < columns.length)
+    context.strokeRect(left + column * cell - 1, top - 1, cell + 1, high * rows.length + 1);
 }
 
 /** @param {{ramp: Ramp, top: number, numbers: ArrayLike<number>}} matrix */

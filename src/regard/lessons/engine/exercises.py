@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from regard.lessons.engine.formatting import format_brief
 from regard.lessons.engine.lesson import Data, Lesson, Value, flatten
 
 ROUNDING = 6e-3
@@ -131,4 +130,6 @@ def format_solution(data: Data) -> str:
     >>> format_solution([0.5, 0.25]), format_solution("am")
     ('[0.50  0.25]', '"am"')
     """
+    from regard.lessons.engine.formatting import format_brief  # imports numpy, which the list of lessons does not need
+
     return format_brief(data)

@@ -138,11 +138,12 @@ def test_compare_takes_models_of_one_task_and_one_color_scale(page, server):
 
 
 def test_compare_explains_different_tokens(browser, language_server):
-    traces = [language_server.trace(name, "the [MASK] eats") for name in ("gpt", "fill")]
+    traces = [language_server.trace(name, "the wind said") for name in ("gpt", "bert")]
     with open_page(browser, language_server.address) as page:
         go(page, language_server, f"#/compare?t={','.join(trace['id'] for trace in traces)}")
         assert "split the text into different tokens" in page.locator(".tokenization p").inner_text()
-        counts = [len(trace["sequences"].get("source") or trace["sequences"]["read"]) for trace in traces]
+        read, source = traces[0]["sequences"]["read"], traces[1]["sequences"]["source"]
+        counts = [len(read) - len(traces[0]["steps"]) + 1, len(source)]
         rows = page.locator(".tokenization li").all()
         assert [row.locator(".token").count() for row in rows] == counts
         assert "different tasks" in page.locator("form .muted[role=status]").inner_text()

@@ -4,6 +4,7 @@ import { get, post } from "../core/api.js";
 import { h, replace, word } from "../core/dom.js";
 import { showError } from "../core/notice.js";
 import { VECTORS } from "../core/route.js";
+import { promptLength } from "../trace/predictions.js";
 import { openTrace } from "../trace/server-source.js";
 import { FORECAST } from "../widgets/csv-input.js";
 import { Column, syncChoice } from "./compare-column.js";
@@ -61,9 +62,15 @@ function preselected(models) {
   return (byTask(models).find(([, same]) => same.length > 1)?.[1] ?? models).slice(0, 2);
 }
 
+/** Tokens of the text that a model read: its source, or the prompt of a language model. @param {Trace} trace */
+function textTokens(trace) {
+  const { source, read } = trace.header.sequences;
+  return source?.length ? source : (read ?? []).slice(0, promptLength(trace) + 1);
+}
+
 /** How the models split the sentence, if they do it differently; null if they do not. @param {Trace[]} traces */
 function tokenizationNote(traces) {
-  const rows = traces.map(({ header }) => (header.sequences.source ?? header.sequences.read ?? []).map((t) => t.label));
+  const rows = traces.map((trace) => textTokens(trace).map(({ label }) => label));
   const distinct = new Set(rows.map((labels) => labels.join("\u0000")));
   if (distinct.size < 2) return null;
   const text =

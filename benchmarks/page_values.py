@@ -17,7 +17,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +29,7 @@ from safetensors.numpy import load_file
 TEXTS = {
     "critic": "it is great", "bert": "it is great", "tagger": "Ada lives in Rome", "gpt": "The wind blew",
     "llama": "The wind blew", "rnnlm": "The wind blew", "long": "The wind blew", "fill": "the cat eats [MASK] today .",
+    "teller": "date,load,price\n" + "".join(f"2024-01-{day:02},{20 + day % 7},{day % 5}\n" for day in range(1, 25)),
 }  # fmt: skip
 TEXT = "je suis étudiant"
 IMAGES = {"clips": "clips#test/3", "position": "clips#test/3", "caption": "shapes#test/3"}
@@ -68,13 +69,17 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-x))
 
 
-def expected_values(tensors: Numbers, weights: Numbers) -> Iterator[tuple[str, np.ndarray]]:
+def expected_values(
+    tensors: Numbers, weights: Numbers, reversed_layers: Collection[str]
+) -> Iterator[tuple[str, np.ndarray]]:
     """(name, numbers) of every tensor whose inputs were recorded, by the equations of its layer."""
     for base in sorted({name.rpartition(".")[0] for name in tensors}):
         own = {name.rpartition(".")[2]: data for name, data in tensors.items() if name.rpartition(".")[0] == base}
-        for rule in (_attention, _feedforward, _norm, _recurrent, _alignment, _batch_norm):
+        for rule in (_attention, _feedforward, _norm, _alignment, _batch_norm):
             for last, numbers in rule(base, own, tensors, weights):
                 yield f"{base}.{last}".removeprefix("."), numbers
+        for last, numbers in _recurrent(base, own, tensors, weights, base in reversed_layers):
+            yield f"{base}.{last}", numbers
     yield from _heads(tensors, weights)
 
 
@@ -136,16 +141,19 @@ def _norm(base: str, own: Numbers, tensors: Numbers, weights: Numbers) -> Pairs:
     before = tensors.get(f"{inner}.residual_sum")
     if "normalized" not in own or before is None or f"{base}.bias" not in weights:
         return
+    names = list(tensors)
+    if names.index(f"{inner}.residual_sum") > names.index(f"{base}.normalized"):  # the norm comes before its sublayer
+        return
     centered = before - before.mean(-1, keepdims=True)
     deviation = np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-5)
     yield "normalized", centered / deviation * weights[f"{base}.weight"] + weights[f"{base}.bias"]
 
 
-def _recurrent(base: str, own: Numbers, tensors: Numbers, weights: Numbers) -> Pairs:
+def _recurrent(base: str, own: Numbers, tensors: Numbers, weights: Numbers, backward: bool) -> Pairs:
     gates = own.get("gates")
     if gates is None or gates.ndim != 3:
         return
-    hidden, backward = own["hidden"], base.endswith("backward_layer")
+    hidden = own["hidden"]
     before = np.roll(hidden, -1 if backward else 1, 0)
     inside = slice(0, -1) if backward else slice(1, None)
     if gates.shape[1] == 4:  # LSTM: input, forget, candidate, output
@@ -241,8 +249,10 @@ def compare(page: Any, server: Any, run: Path, name: str, text: str, count: int)
     """Read values of a model from the page and compute them by NumPy."""
     trace = server.trace(name, text)
     tensors, weights = read_tensors(server, trace), read_weights(run)
+    backwards = {t["name"].rpartition(".")[0] for t in trace["tensors"] if t["backwards"]}
     with np.errstate(all="ignore"):
-        expected = {n: v for n, v in expected_values(tensors, weights) if v.shape == tensors[n].shape}
+        made = expected_values(tensors, weights, backwards)
+        expected = {name: numbers for name, numbers in made if numbers.shape == tensors[name].shape}
     draw, found = random.Random(count), list[PageValue]()
     names = sorted(expected)
     for number in range(4 * count):

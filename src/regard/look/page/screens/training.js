@@ -6,6 +6,7 @@ import { formatNumber } from "../core/format.js";
 import { showError } from "../core/notice.js";
 import { chart } from "../widgets/chart.js";
 import { table } from "../widgets/table.js";
+import { LossComparison } from "./loss-comparison.js";
 import { Probe } from "./probe.js";
 import { TrainingControl } from "./training-control.js";
 import { TrainingEvents } from "./training-events.js";
@@ -49,11 +50,17 @@ class Training {
       (connected) => this.setConnected(connected),
     );
     this.probe = new Probe(run);
+    this.comparison = new LossComparison(
+      run,
+      () => this.rows,
+      () => this.name,
+    );
     this.node = h(
       "main",
       { class: "wide", tabindex: "-1" },
       h("div", {}, this.title, this.state, this.control.node),
       this.charts,
+      this.comparison.node,
       this.probe.node,
       this.samplesNode,
     );
@@ -110,6 +117,7 @@ class Training {
     replace(this.title, "Training of ", word(this.name));
     this.state.textContent = statusText(this.rows, this.connected);
     replace(this.charts, ...charts(this.rows));
+    this.comparison.draw();
     replace(this.samplesNode, samplesTable(this.samples));
   }
 }

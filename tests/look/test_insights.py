@@ -9,10 +9,13 @@ import torch
 import zoo
 from helpers import refusal
 from regard.errors import ConfigError, ModelError
+from regard.look import Recording
 from regard.look.head_importance import head_importance_steps
 from regard.look.head_roles import HeadRolesView, head_roles
+from regard.look.input_attribution import input_attribution_steps
 from regard.look.insights import run_tool
 from regard.look.logit_attribution import logit_attribution
+from regard.look.patching import patching_steps
 from regard.look.replay import Output, Replay
 from regard.progress import no_progress
 from regard.sequence import Tokens
@@ -29,7 +32,8 @@ def make_replay(name, module=None):
         zoo.sharpen(model)
     source = zoo.single_row(zoo.ZOO[name].source(), 0)
     outputs = tuple(Output(i, f"t{i}", f"t{j}") for i, j in zip(CHOSEN, READ, strict=True))
-    return Replay(model, source, READ, tuple(range(4)), outputs, {"target": [f"t{i}" for i in READ]})
+    tokens = {"target": [f"t{i}" for i in READ], "source": [f"s{i}" for i in range(source.data.shape[1])]}
+    return Replay(model, source, READ, tuple(range(4)), outputs, tokens)
 
 
 def plain_logits(replay):
@@ -178,6 +182,91 @@ def test_roles_are_means_over_the_queries_that_they_apply_to():
     assert aligned.role == "diagonal alignment" and aligned.statistics["diagonal alignment"] == pytest.approx(1)
     view = HeadRolesView([first, second, aligned])
     assert view.text().splitlines()[2].endswith("previous token") and "induction" in view.svg()
+
+
+@pytest.mark.parametrize("name", ["gpt", "transformer"])
+def test_integrated_gradients_are_the_mean_gradient_on_the_line_from_zero(name):
+    """Computed again in float64 by a plain sum of 200 points, with embeddings that are given instead of ids."""
+    replay, at = make_replay(name), 2
+    *_, view = input_attribution_steps(replay, at)
+    model = copy.deepcopy(replay.module).double()
+    sides = [model.decoder.embed] if name == "gpt" else [model.encoder.embed, model.decoder.embed]
+    sums, ends = [0, 0], {}
+    for share in [*((np.arange(200) + 0.5) / 200).tolist(), 0.0, 1.0]:
+        leaves = []
+
+        def scale(part, inputs, out, share=share, leaves=leaves):
+            leaves.append((out.detach() * share).requires_grad_())
+            return leaves[-1]
+
+        hooks = [side.register_forward_hook(scale) for side in sides]
+        logits = model.readout(model(replay.source, Tokens.full(torch.tensor([READ]))))
+        score = logits[0].log_softmax(-1)[at, CHOSEN[at]]
+        grads = torch.autograd.grad(score, leaves)
+        for hook in hooks:
+            hook.remove()
+        if share in (0.0, 1.0):
+            ends[share] = float(score.detach())
+            last = [(g * leaf)[0].sum(-1).detach() for g, leaf in zip(grads, leaves, strict=True)]
+            whole = [leaf.detach() for leaf in leaves]
+        else:
+            sums = [total + grad / 200 for total, grad in zip(sums, grads, strict=False)]
+    integrated = torch.cat([(mean * x)[0].sum(-1) for mean, x in zip(sums, whole, strict=False)]).numpy()
+    np.testing.assert_allclose(view.gradient, torch.cat(last).numpy(), atol=1e-4)
+    np.testing.assert_allclose(view.integrated, integrated, atol=2e-2)
+    assert (view.score, view.baseline) == pytest.approx((ends[1.0], ends[0.0]), abs=1e-4)
+    assert (
+        view.error == pytest.approx(view.integrated.sum() - ends[1.0] + ends[0.0], abs=1e-4) and abs(view.error) < 0.05
+    )
+    assert "completeness error" in view.text(width=100, color="none")
+
+
+@pytest.mark.parametrize("name", ["gpt", "transformer", "luong-unfed"])
+def test_a_patched_position_has_the_value_of_the_other_text(name):
+    """The same by a pass of one row whose tap is replaced at one position; the last layer's own is the other text's."""
+    replay, at = make_replay(name), 3
+    source = replay.source if name == "gpt" else Tokens.pad([[4, 7, 6, 7, 5]])
+    read = (2, 4, 7, 5) if name == "gpt" else READ
+    other = Replay(replay.module, source, read, replay.positions, replay.outputs, {}, 1)
+    *_, view = patching_steps(replay, other, at)
+    with torch.no_grad():
+        plain = [one.log_probs()[0, at].item() for one in (replay, other)]
+    assert (view.log_prob, view.other_log_prob) == pytest.approx(plain, abs=1e-6)
+    side = view.grids[0]
+    if name == "luong-unfed":
+        assert side.layers == ["layer 0", "layer 1"] and np.abs(side.changes).max() > 1e-4
+        return
+    stack = "decoder" if name == "gpt" else "encoder"
+    value = other.record()[0].find(f"{stack}.layers.0.residual")[0].data
+
+    def patch_position(x):
+        x = x.clone()
+        x[:, 2] = value[:, 2]
+        return x
+
+    expected = replay.log_probs({f"{stack}.layers.0.residual": patch_position})[0, at].item() - plain[0]
+    assert side.changes[side.layers.index("layer 0"), 2] == pytest.approx(expected, abs=1e-6)
+    if name == "gpt":  # all of the output is computed from the last layer at its own position
+        assert side.changes[-1, at] == pytest.approx(plain[1] - plain[0], abs=1e-5)
+        np.testing.assert_allclose(side.changes[-1, :at], 0, atol=1e-7)
+    shorter = Replay(replay.module, Tokens.pad([[4, 7]]), READ[:3], (0,), replay.outputs, {}, 1)
+    message = refusal(ConfigError, lambda: list(patching_steps(replay, shorter, 0)))
+    assert message.startswith("patching needs two texts with the same number of tokens; this one has")
+
+
+def test_rollout_of_a_text_is_the_product_of_the_layers():
+    replay = make_replay("transformer")
+    trace, _ = replay.record()
+    view = Recording(trace).text_rollout()
+    product = np.eye(5)
+    for i in range(2):
+        mean = trace.find(f"encoder.layers.{i}.attention.weights")[0].data[0].double().mean(0).numpy()
+        product = (mean + np.eye(5)) / 2 @ product
+    np.testing.assert_allclose(view.rollout, product, atol=1e-6)
+    assert (view.stack, view.layer) == ("encoder", 1)
+    assert Recording(trace).text_rollout(0, "decoder").rollout.shape == (4, 4)
+    message = refusal(ConfigError, lambda: Recording(trace).text_rollout(name="pixels"))
+    assert message == "name: the stacks with self-attention are encoder, decoder, got 'pixels'"
 
 
 def test_tools_refuse_what_they_cannot_explain():

@@ -29,7 +29,7 @@ TEXT_VIEWS = ("attention", "roles", "states", "lens", "candidates", "mix")
 """views of recorded values, also of a generated text"""
 IMAGE_VIEWS = ("filters", "maps", "batchnorm", "patches", "positions", "rollout")
 """views of recorded values of a model that reads images"""
-OUTPUT_VIEWS = ("attribution", "importance")
+OUTPUT_VIEWS = ("attribution", "importance", "integrated", "patch")
 """views of one output, by passes over the same input with changes (regard.look.insights)"""
 RECORDED = (*TEXT_VIEWS, *IMAGE_VIEWS)
 VIEWS = (*TEXT_VIEWS, "gradients", "saliency", *OUTPUT_VIEWS, *IMAGE_VIEWS)
@@ -37,7 +37,7 @@ TEXT_WIDTH = 200
 """columns of the screen for the text above its view"""
 INITIAL = "initial"
 """The name that --against gives to the untrained models; a run of that name is ./initial."""
-AGAINST_HELP = "Gradients: another run, or initial for untrained models; may be repeated."
+AGAINST_HELP = "Gradients: another run, or initial for untrained models; may be repeated. Patch: another text."
 VIEW_HELP = "What to show.  [default: attention; of a convolutional network maps]"
 OUTPUT_HELP = "File to write: .svg, .png or .json of the view; .html or .safetensors of the whole pass."
 
@@ -59,6 +59,9 @@ saliency    attribution of the label, the tags or the forecast to the words, row
 of one output, a token or a label (--unit 2 is the third one):
 attribution direct logit attribution: what each layer and head adds to its logit
 importance  change of its log-probability without each attention head, the largest first
+integrated  integrated gradients and gradient x input of its log-probability, for each token that was read
+patch       change of its log-probability by each layer and position taken from another text of the same
+            number of tokens, which --against gives
 
 \b
 of a model that reads images:
@@ -68,7 +71,8 @@ maps        feature maps of a layer; --name convolution, norm or residual for ot
 batchnorm   statistics of a batch normalization: running, and of this image
 patches     patches of a Vision Transformer
 positions   cosine similarity of its position embeddings
-rollout     attention rollout over the image, through all layers or those up to --layer
+rollout     attention rollout through all layers or those up to --layer, over the image, or over a text as a matrix
+            (--name encoder or decoder)
 
 A translation model translates the text; a language model reads it as it is; a captioning model takes the path of
 an image, and its attention is drawn over the image, one copy per word. With --against, the target of all models is
@@ -102,7 +106,7 @@ class ViewOptions:
         flags = (
             ("--head", ("attention",), self.head is not None),
             ("--unit", ("states", "maps", "batchnorm", *OUTPUT_VIEWS), self.unit is not None),
-            ("--against", ("gradients",), bool(self.against)),
+            ("--against", ("gradients", "patch"), bool(self.against)),
         )
         if self.generate is not None and self.view not in TEXT_VIEWS:
             raise ConfigError(f"--generate does not apply to --view {self.view}; leave it out")
@@ -113,10 +117,12 @@ class ViewOptions:
         whole = ("roles", "saliency", "candidates", "mix", "filters", "patches", "positions", *OUTPUT_VIEWS)
         for flag, value, without in (
             ("--layer", self.layer, whole),
-            ("--name", self.name, (*whole, "lens", "rollout")),
+            ("--name", self.name, (*whole, "lens")),
         ):
             if value is not None and self.view in without:
                 raise ConfigError(f"{flag} does not apply to --view {self.view}; leave it out")
+        if self.view == "patch" and len(self.against) != 1:
+            raise ConfigError('--view patch needs another text of the same number of tokens: --against "..."')
         curves = self.view == "gradients" and bool(self.against)
         page = (*VIEW_FORMATS, ".html")
         formats = VIEW_FORMATS if curves else page if self.view in ("gradients", "saliency") else TRACE_FORMATS
@@ -152,7 +158,7 @@ class ViewOptions:
     help="States: the text colored by unit 17, or units 0-15; channels of maps; number of the explained output, "
     "from 0.  [default: those that vary most; the first output]",
 )
-@click.option("--against", multiple=True, metavar="RUN", help=AGAINST_HELP)
+@click.option("--against", multiple=True, metavar="RUN|TEXT", help=AGAINST_HELP)
 @click.option(
     "--generate", type=int, metavar="N", help="A language model: continue the text by N tokens, and record that."
 )
@@ -216,6 +222,10 @@ def _generate(model: Model, text: str, length: int) -> str:
 
 
 def _recorded_view(trace: Recording, options: ViewOptions) -> View:
+    from regard.look.image_overlay import find_image
+
+    if options.view == "rollout" and find_image(trace.records) is None:
+        return trace.text_rollout(options.layer, options.name)
     if options.view in IMAGE_VIEWS or (options.view == "attention" and trace.has_patches and not options.name):
         return _image_view(trace, options)
     if options.view == "attention":
@@ -276,10 +286,15 @@ def _gradients(run: Path, model: Model, text: str, options: ViewOptions) -> Grad
 
 def _output_view(model: Model, text: str, options: ViewOptions) -> View:
     """A view of one output, with the progress of its passes."""
-    from regard.look.insights import run_tool
+    from regard.look.insights import finish, run_tool
+    from regard.look.patching import patching_steps
 
+    replay, at = model.replay(text), (options.units() or [0])[0]
     with StageProgress(Console.of_verb()) as progress:
-        return run_tool(options.view, model.replay(text), (options.units() or [0])[0], progress)
+        if options.view == "patch":
+            other = model.replay_of_text(replay, options.against[0])
+            return finish(patching_steps(replay, other, at), options.view, progress)
+        return run_tool(options.view, replay, at, progress)
 
 
 def _compute_views(model: Model, text: str, options: ViewOptions) -> dict[str, Any]:

@@ -29,9 +29,10 @@ STATISTICS = {
     "current token": "mean weight of each query on its own position",
     "next token": "mean weight of each query on the token after it",
     "first token": "mean weight of each query but the first on the first token",
-    "duplicate token": "mean weight on other positions with the query's own token, over queries whose token is repeated",
-    "induction": "mean weight on the token that followed an earlier occurrence of the query's token, over queries whose "
-    "token occurred before (Olsson et al. 2022)",
+    "duplicate token": "mean weight on other positions with the query's own token, over queries whose token is "
+    "repeated",
+    "induction": "mean weight on the token that followed an earlier occurrence of the query's token, over queries "
+    "whose token occurred before (Olsson et al. 2022)",
     "diagonal alignment": "correlation of query and key positions, each pair weighted by its attention: 1 if the text "
     "is aligned in order, 0 if position says nothing, below 0 if the order is reversed",
 }

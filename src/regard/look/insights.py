@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from regard.look.head_importance import head_importance_steps
+from regard.look.input_attribution import input_attribution_steps
 from regard.look.logit_attribution import logit_attribution
 from regard.look.replay import Replay
 from regard.look.tokens import token_label
@@ -23,6 +24,7 @@ def _attribution(replay: Replay, at: int) -> Steps:
 TOOLS: dict[str, Callable[[Replay, int], Steps]] = {
     "attribution": _attribution,
     "importance": head_importance_steps,
+    "integrated": input_attribution_steps,
 }
 """name -> tool of an output with a number"""
 

@@ -24,6 +24,7 @@ from regard.look import (
     lens,
     rollout,
     states,
+    text_rollout,
     trace_file,
     trace_header,
 )
@@ -36,6 +37,7 @@ from regard.look.layer_mix import LayerMixView, layer_mix_view
 from regard.look.lens import LensHead, LensView
 from regard.look.states import StatesView
 from regard.look.terminal import ColorDepth
+from regard.look.text_rollout import TextRollout
 from regard.look.tokens import make_visible
 from regard.look.view import MatrixView
 from regard.look.windows import GenerationWindow, generation_windows
@@ -234,6 +236,10 @@ class Recording:
     def rollout(self, layer: int | None = None, row: int = 0) -> ImageOverlay:
         """Attention rollout (Abnar and Zuidema 2020) over the image, through all layers or those up to `layer`."""
         return rollout.rollout_view(self.records, layer, row)
+
+    def text_rollout(self, layer: int | None = None, name: str | None = None) -> TextRollout:
+        """Attention rollout over a text, through all layers or those up to `layer`; `name`: "encoder" or "decoder"."""
+        return text_rollout.text_rollout(condense.condense(self.records, self.id_to_token), layer, name)
 
     def image_attention(self, layer: int | None = None, head: int | None = None, row: int = 0) -> ImageOverlay:
         """Attention of the classifier's token over the image: the mean of a layer's heads and each head, or one."""

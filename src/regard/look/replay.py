@@ -48,6 +48,8 @@ class Replay:
     outputs: tuple[Output, ...]
     tokens: Mapping[str, Sequence[str]]
     """per side ("source", "target"): the tokens that are read"""
+    prompt: int = 0
+    """number of ids that the decoder reads first; the others are the answer"""
 
     def logits(self, rows: int = 1) -> Tensor:
         """(rows, outputs, V): logits of one forward pass over so many copies of the input."""

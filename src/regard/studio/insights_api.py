@@ -16,15 +16,17 @@ from starlette.responses import Response, StreamingResponse
 import regard
 from regard.look import Recording, insights
 from regard.look.image_records import PIXELS
+from regard.look.patching import patching_steps
 from regard.look.replay import Replay
 from regard.look.view import View
 from regard.studio.errors import ApiError
 from regard.studio.image_input import image_model, recorded_pixels
+from regard.studio.input_limits import validate_text
 from regard.studio.request import ApiRequest
 from regard.studio.service import Studio
-from regard.tasks.replay import replay
+from regard.tasks.replay import replay, replay_of_text
 
-CODE = "no-insight"
+CODE, PATCH = "no-insight", "patch"
 PROGRESS_SECONDS = 0.1
 """time between two lines of progress"""
 
@@ -32,21 +34,22 @@ PROGRESS_SECONDS = 0.1
 def stream_insight(studio: Studio, request: ApiRequest) -> Response:
     """A tool on one output of a trace; an error before the first line has its own HTTP status."""
     tool, at = request.path["tool"], request.integer("at", 0)
-    if tool not in insights.TOOLS:
-        known = ", ".join(insights.TOOLS)
+    if tool not in (*insights.TOOLS, PATCH):
+        known = ", ".join((*insights.TOOLS, PATCH))
         raise ApiError(404, "unknown-tool", f"tool: expected {known}, got {tool[:20]!r}", "choose one of them")
-    lines = insight_lines(studio, request.path["trace"], tool, at)
+    lines = insight_lines(studio, request.path["trace"], tool, at, request.query.get("text", ""))
     first = next(lines)
     return StreamingResponse(itertools.chain([first], lines), media_type="application/x-ndjson")
 
 
-def insight_lines(studio: Studio, trace_id: str, tool: str, at: int) -> Iterator[bytes]:
+def insight_lines(studio: Studio, trace_id: str, tool: str, at: int, text: str = "") -> Iterator[bytes]:
     """Progress and result of a tool; an error after the first line becomes the last one."""
     started, last = False, 0.0
     try:
         with studio.model_of_trace(trace_id, CODE) as (model, header):
             found = trace_replay(model, studio.trace_store.get(trace_id).recording, header)
-            for step in insights.TOOLS[tool](found, at):
+            steps = _patching(model, found, at, text, header) if tool == PATCH else insights.TOOLS[tool](found, at)
+            for step in steps:
                 if isinstance(step, View):
                     yield _line({"result": insights.to_dict(step, found)})
                 elif time.monotonic() - last > PROGRESS_SECONDS:
@@ -56,6 +59,12 @@ def insight_lines(studio: Studio, trace_id: str, tool: str, at: int) -> Iterator
         if not started:
             raise
         yield _line(error.to_dict())
+
+
+def _patching(model: regard.Model, found: Replay, at: int, text: str, header: Any) -> insights.Steps:
+    """Patching from the pass of another text."""
+    text = validate_text(text, header["kind"])
+    return patching_steps(found, replay_of_text(found, model, lambda: model.predict_text(text)), at)
 
 
 def trace_replay(model: regard.Model, recording: Recording, header: Any) -> Replay:

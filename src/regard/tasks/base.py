@@ -290,6 +290,12 @@ class Model(SentenceReader, ABC):
             self.run_for_trace(text)
         return replay(self, recording.condense(), lambda: self.run_for_trace(text))
 
+    def replay_of_text(self, replay: Replay, text: str) -> Replay:
+        """The same pass over another text, with the same answer: for patching between two texts."""
+        from regard.tasks.replay import replay_of_text
+
+        return replay_of_text(replay, self, lambda: self.run_for_trace(text))
+
     def contextual_layers(self, text: str) -> ContextualText:
         """The vectors of every layer at each position of a text: those of a word depend on its sentence."""
         raise ConfigError(

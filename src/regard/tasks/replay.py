@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -53,7 +54,22 @@ def replay(model: Any, recording: Recording, predict: Callable[[], object]) -> R
     names = to_tokens(chosen, "target", recording.id_to_token)
     places = to_tokens(read[first:], "target", recording.id_to_token)
     outputs = tuple(Output(i, name, place) for i, name, place in zip(chosen, names, places, strict=True))
-    return Replay(*parts, tuple(read), tuple(range(first, first + len(chosen))), outputs, tokens)
+    positions = tuple(range(first, first + len(chosen)))
+    return Replay(*parts, tuple(read), positions, outputs, tokens, len(prompt))
+
+
+def replay_of_text(found: Replay, model: Any, predict: Callable[[], object]) -> Replay:
+    """The same pass over another text, with the same answer: for patching between two texts."""
+    source, prompt = first_inputs(model.inference_module, predict)
+    names, tokens = model.id_to_token(), dict[str, list[str]]()
+    if isinstance(source, Tokens) and source.data.ndim == 2 and source.data.numel():
+        tokens["source"] = to_tokens(source.data[0].tolist(), "source", names)
+    if prompt is None or found.read is None:
+        return replace(found, source=source, tokens=tokens)
+    if len(prompt) == found.prompt:  # another length is refused with both lengths
+        prompt = [*prompt, *found.read[found.prompt :]][: len(found.read)]
+    tokens["target"] = to_tokens(prompt, "target", names)
+    return replace(found, source=source, read=tuple(prompt), tokens=tokens)
 
 
 def first_inputs(module: nn.Module, predict: Callable[[], object]) -> tuple[Rows, list[int] | None]:

@@ -7,6 +7,7 @@ import { showError } from "../core/notice.js";
 import { capitalize, metricTitle } from "../core/scores.js";
 import { chart } from "../widgets/chart.js";
 import { table } from "../widgets/table.js";
+import { LossComparison } from "./loss-comparison.js";
 import { Probe } from "./probe.js";
 import { TrainingControl } from "./training-control.js";
 import { TrainingEvents } from "./training-events.js";
@@ -50,11 +51,17 @@ class Training {
       (connected) => this.setConnected(connected),
     );
     this.probe = new Probe(run);
+    this.comparison = new LossComparison(
+      run,
+      () => this.rows,
+      () => this.name,
+    );
     this.node = h(
       "main",
       { class: "wide", tabindex: "-1" },
       h("div", {}, this.title, this.state, this.control.node),
       this.charts,
+      this.comparison.node,
       this.probe.node,
       this.samplesNode,
     );
@@ -111,6 +118,7 @@ class Training {
     replace(this.title, "Training of ", word(this.name));
     this.state.textContent = statusText(this.rows, this.connected);
     replace(this.charts, ...charts(this.rows));
+    this.comparison.draw();
     replace(this.samplesNode, samplesTable(this.samples));
   }
 }

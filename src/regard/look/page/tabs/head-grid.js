@@ -118,7 +118,9 @@ export class HeadGrid {
     const same = lit?.side === this.lit?.side && lit?.query === this.lit?.query;
     this.lit = lit;
     if (!same) this.draw();
-    this.showReadout(head ?? this.all[this.at]);
+    const chosen = this.all[this.at];
+    const reads = lit && chosen?.side !== lit.side ? this.all.find(({ side }) => side === lit.side) : chosen;
+    this.showReadout(head ?? reads);
   }
 
   /** Where the lit token attends most in a head. @param {Head} head */

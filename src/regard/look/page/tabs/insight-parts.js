@@ -1,7 +1,8 @@
 // @ts-check
-/** Pictures of the insight tools: parts of a logit, and heads by what their ablation changes. */
+/** Pictures of the insight tools: parts of a logit, ablated heads, attribution to tokens, and patched positions. */
 import { h, word } from "../core/dom.js";
 import { formatNumber } from "../core/format.js";
+import { matrix } from "../widgets/matrix.js";
 import { signedBars } from "../widgets/signed-bars.js";
 
 /** @typedef {import("../core/types.js").Context} Context */
@@ -50,4 +51,73 @@ export function importancePicture({ selection }, result, at) {
       note: "A head opens in the Attention tab. Heads can stand in for one another: a small change does not say that a head does nothing.",
     }),
   );
+}
+
+/** Gradient times input and integrated gradients of each token. @param {Context} _ @param {any} result */
+export function inputPicture(_, result) {
+  const numbers = Float64Array.from([...result.gradient, ...result.integrated]);
+  const number = (/** @type {string} */ text, /** @type {number} */ value, name = "") =>
+    h("span", {}, `${text} `, h("b", { class: "value", "data-value": name || null }, formatNumber(value)));
+  return h(
+    "div",
+    {},
+    matrix({
+      title: "Contribution of each token",
+      numbers,
+      rows: ["gradient × input", "integrated gradients"],
+      columns: result.labels,
+      rowTitle: "method",
+      columnTitle: "token",
+      ramp: "signed",
+      top: largest(numbers),
+    }),
+    h(
+      "p",
+      { class: "row" },
+      number("log-probability", result.score),
+      number("with embeddings of zero", result.baseline),
+      number("difference", result.score - result.baseline),
+      number("completeness error", result.error, "error"),
+    ),
+  );
+}
+
+/** Changes by patching, a matrix per side. @param {Context} _ @param {any} result */
+export function patchPicture(_, result) {
+  const top = Math.max(...result.grids.map((/** @type {any} */ grid) => largest(grid.changes.flat())));
+  const grids = result.grids.map((/** @type {any} */ grid) =>
+    h(
+      "div",
+      {},
+      result.grids.length > 1 ? h("h3", {}, grid.side === "source" ? "Source" : "Target") : null,
+      matrix({
+        title: `Change of the log-probability, ${grid.side}`,
+        numbers: Float64Array.from(grid.changes.toReversed().flat()),
+        rows: grid.layers.toReversed(),
+        columns: grid.tokens.map((/** @type {string} */ token, /** @type {number} */ i) =>
+          token === grid.other[i] ? token : `${token} ← ${grid.other[i]}`,
+        ),
+        rowTitle: "layer",
+        columnTitle: "position",
+        ramp: "signed",
+        top,
+      }),
+    ),
+  );
+  return h(
+    "div",
+    {},
+    h(
+      "p",
+      { class: "row" },
+      h("span", {}, "log-probability ", h("b", { class: "value" }, formatNumber(result.log_prob))),
+      h("span", {}, "after the other text ", h("b", { class: "value" }, formatNumber(result.other_log_prob))),
+    ),
+    ...grids,
+  );
+}
+
+/** @param {ArrayLike<number>} numbers */
+function largest(numbers) {
+  return Array.from(numbers).reduce((most, value) => Math.max(most, Math.abs(value)), 0);
 }

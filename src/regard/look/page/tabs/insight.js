@@ -3,7 +3,7 @@
 import { ApiError } from "../core/api-error.js";
 import { h, replace, selectField, word } from "../core/dom.js";
 import { streamResult } from "../core/stream.js";
-import { attributionPicture, importancePicture } from "./insight-parts.js";
+import { attributionPicture, importancePicture, inputPicture, patchPicture } from "./insight-parts.js";
 
 /** @typedef {import("../core/types.js").Context} Context */
 /** @typedef {import("../trace/trace.js").Trace} Trace */
@@ -11,7 +11,8 @@ import { attributionPicture, importancePicture } from "./insight-parts.js";
 /**
  * A tool: its name on the server, what it shows, and whether it runs by itself when the tab opens.
  * @typedef {{name: string, title: string, note: string, button: string, auto?: boolean, fits?: (trace: Trace) => boolean,
- *   draw: (context: Context, result: any, at: number) => Node, all?: boolean}} Tool
+ *   draw: (context: Context, result: any, at: number) => Node, all?: boolean, other?: boolean}} Tool
+ * all: the result has all outputs; other: it needs another text
  */
 
 /** Tasks whose outputs are words or labels. */
@@ -35,6 +36,23 @@ const TOOLS = [
     fits: ({ header }) => header.tensors.some(({ name, axes }) => name.endsWith("weights") && axes.includes("key")),
     all: true,
     draw: importancePicture,
+  },
+  {
+    name: "integrated",
+    title: "Attribution to the input",
+    note: "What each token that was read contributes to the log-probability of this output. Gradient × input is a first-order estimate. Integrated gradients average the gradient on the line from embeddings of zero: they sum to the difference that the embeddings make, up to the completeness error.",
+    button: "Integrate gradients",
+    fits: (trace) => !trace.has("pixels"),
+    draw: inputPicture,
+  },
+  {
+    name: "patch",
+    title: "Activation patching",
+    note: "Each layer at each position is taken from the pass of another text, one at a time, and the change of the log-probability of this output is shown. Both texts need the same number of tokens; the answer that is read stays the same.",
+    button: "Patch",
+    other: true,
+    fits: (trace) => !trace.has("pixels"),
+    draw: patchPicture,
   },
 ];
 
@@ -126,18 +144,30 @@ class ToolCard {
     this.result = null;
     this.request = 0;
     this.body = h("div", { class: "tool-body" });
+    this.text = h("input", { type: "text", "aria-label": "Other text", value: view.context.trace.header.text });
     this.node = h(
       "section",
       { class: "card", "data-tool": tool.name },
       h("h2", {}, tool.title),
       h("p", { class: "muted" }, tool.note),
+      tool.other ? this.form() : null,
       this.body,
     );
-    if (!tool.auto) this.offer();
+    if (!tool.auto && !tool.other) this.offer();
   }
 
   offer() {
     replace(this.body, h("button", { type: "button", onclick: () => this.run() }, this.tool.button));
+  }
+
+  /** The other text, which starts as this one. */
+  form() {
+    const send = (/** @type {Event} */ event) => {
+      event.preventDefault();
+      this.run();
+    };
+    const label = h("label", { class: "field other-text" }, h("span", {}, "Other text"), this.text);
+    return h("form", { class: "row", onsubmit: send }, label, h("button", {}, this.tool.button));
   }
 
   /** Another output was chosen: results that have all outputs are drawn again, others are computed again. */
@@ -153,7 +183,8 @@ class ToolCard {
     const bar = h("progress", { "aria-label": this.tool.title });
     const text = h("span", { class: "muted", role: "status" }, "Computing …");
     replace(this.body, h("p", { class: "row" }, bar, text));
-    const path = `traces/${encodeURIComponent(context.trace.header.id)}/insight/${this.tool.name}?at=${at}`;
+    const other = this.tool.other ? `&text=${encodeURIComponent(this.text.value)}` : "";
+    const path = `traces/${encodeURIComponent(context.trace.header.id)}/insight/${this.tool.name}?at=${at}${other}`;
     try {
       const result = await streamResult(
         path,
@@ -171,7 +202,8 @@ class ToolCard {
       if (stop.signal.aborted || request !== this.request) return;
       this.result = null;
       const [message, hint] = error instanceof ApiError ? [error.message, error.hint] : [String(error), ""];
-      replace(this.body, h("p", { class: "empty", role: "alert" }, h("b", {}, message), " ", hint));
+      const known = error instanceof ApiError && error.code === "no-insight"; // its message says what to do
+      replace(this.body, h("p", { class: "empty", role: "alert" }, h("b", {}, message), known ? null : ` ${hint}`));
     }
   }
 

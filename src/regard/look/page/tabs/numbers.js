@@ -3,6 +3,7 @@
 import { h, replace, selectField, symbolButton, word } from "../core/dom.js";
 import { formatExact, formatNumber } from "../core/format.js";
 import { showError } from "../core/notice.js";
+import { histogram } from "../widgets/histogram.js";
 import { scrollBox } from "../widgets/table.js";
 import { openWeight } from "../widgets/weight-matrix.js";
 
@@ -23,11 +24,25 @@ export async function numbersTab(context) {
   const draw = async () => {
     const sheet = new Sheet(context, /** @type {string} */ (selection.current.tensor));
     await sheet.draw();
-    replace(body, sheet.node);
+    replace(body, sheet.node, histogramCard(context, sheet.name));
   };
   await draw();
   context.onleave(selection.listen(["tensor"], () => draw().catch(showError)));
   return body;
+}
+
+/** Histogram of a whole tensor, loaded when it is opened. @param {Context} context @param {string} name */
+function histogramCard({ trace }, name) {
+  const body = h("div", {});
+  const node = h("details", { class: "card" }, h("summary", {}, "Histogram of the whole tensor"), body);
+  node.addEventListener("toggle", () => {
+    if (!node.open || body.childElementCount) return;
+    trace
+      .tensor(name)
+      .then((tensor) => replace(body, histogram(name, tensor.data)))
+      .catch(showError);
+  });
+  return node;
 }
 
 /** One tensor: two axes as rows and columns, all others fixed. */

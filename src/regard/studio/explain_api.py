@@ -88,7 +88,7 @@ def record_tape(studio: Studio, trace: StoredTrace) -> Explainer:
     begin_tape(tape, model.inference_module)
     try:
         with tape:
-            recording, _ = run_traced(model, request)
+            recording, _, _ = run_traced(model, request)
             condensed = derived_records(recording.condense(window).records)
     except RegardError as error:
         raise ApiError(422, "not-explained", str(error), "press Run again") from None

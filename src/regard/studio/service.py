@@ -160,7 +160,7 @@ class Studio:
 
     def load(self, model: str) -> None:
         """Load a model, so that the next pass does not wait for it."""
-        with self._one_at_a_time():
+        with self.one_at_a_time():
             self.model_store.open(self.model_store.entry(model))
 
     def _check(self, entry: ModelEntry, model: regard.Model, request: TraceRequest) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-if TYPE_CHECKING:
-    from regard.look.explain.tape import TapeNode
+from regard.look.explain.tape_nodes import TapeNode
 
 IDENTITIES = frozenset(
     (

@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from regard.look.explain.moves import CONSTANT, constant, is_move, move, moved_operands
-from regard.look.explain.tape import Operand, OperationTape
+from regard.look.explain.tape import OperationTape
+from regard.look.explain.tape_nodes import Operand
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class TapeWalk:
     >>> walk = TapeWalk(tape)
     >>> found = walk.origin(Elements.of(tape.number(y), torch.tensor([3])))
     >>> tape.nodes[int(found.nodes)].operation, int(found.flats), float(walk.numbers(found))
-    ('mul', 0, 0.0)
+    ('mul', 3, 6.0)
     """
 
     def __init__(self, tape: OperationTape) -> None:
@@ -106,6 +107,7 @@ class TapeWalk:
             at = (found.nodes == number).nonzero().squeeze(1)
             data = self.tape.nodes[number].data
             assert data is not None
+            data = data.detach()
             index = torch.unravel_index(found.flats[at], data.shape) if data.ndim else ()
             out[at] = data[index].double().expand(len(at)) if data.ndim else data.double().expand(len(at))
         return out

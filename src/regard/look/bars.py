@@ -27,8 +27,8 @@ class BarsView(View):
     >>> view = BarsView("parts of a logit", ["embedding", "layer 0, feed-forward"], np.array([-0.5, 2.0]), ["sum 1.5"])
     >>> print(view.text(52))
     parts of a logit
-    layer 0, feed-forward +2.0000          |█████████
-    embedding             -0.5000        ██|
+    layer 0, feed-forward +2.0000           |██████████
+    embedding             -0.5000         ██|
     sum 1.5
     """
 

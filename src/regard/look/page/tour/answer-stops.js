@@ -40,7 +40,7 @@ function memory(guide) {
     name: "memory",
     title: "What the encoder hands over",
     lit: [output.id, ...readers.map(({ id }) => id)],
-    lessons: ["transformer", "evolution-of-attention"],
+    lesson: "transformer",
     text: () =>
       guide.say`The encoder is done when it has ${size} of ${guide.size(/** @type {string} */ (output.tensor), "width")} numbers. ${use}`,
   };
@@ -58,7 +58,7 @@ function bridge(guide) {
         guide.say`The decoder starts from one vector of ${width} numbers that was made of the encoder's states. It need not hold the whole sentence: attention looks at the states themselves.`
     : () =>
         guide.say`All that the decoder gets is one vector of ${width} numbers, however long the sentence is; here it stands for ${count(tokens, "token")}. This bottleneck is why long sentences suffer, and what attention removes.`;
-  return { name: "bridge", title: "The source in one vector", lit: [node.id], lessons: ["seq2seq", "bahdanau"], text };
+  return { name: "bridge", title: "The source in one vector", lit: [node.id], lesson: "seq2seq", text };
 }
 
 /** @param {Guide} guide @returns {Stop|null} */
@@ -76,7 +76,7 @@ function decoder(guide) {
     title: "The decoder",
     lit: ids(tokens, self, cell),
     column: guide.focus(guide.target),
-    lessons: [self ? "transformer" : "seq2seq"],
+    lesson: self ? "transformer" : "seq2seq",
     text: () =>
       guide.say`The decoder writes one token per step and reads what it has written, after a mark for the beginning: ${guide.list(guide.target.tokens)}. ${how}; at the lit step it has read ${count(seen, "token")}.`,
   };
@@ -102,7 +102,7 @@ function alignment(guide) {
     head: 0,
     position: guide.focus(guide.target),
     lit: [node.id],
-    lessons: ["bahdanau", "luong"],
+    lesson: "bahdanau",
     text,
   };
 }
@@ -129,7 +129,7 @@ async function cross(guide) {
     title: "Cross-attention",
     lit: [node.id],
     column,
-    lessons: ["evolution-of-attention", "bahdanau"],
+    lesson: "evolution-of-attention",
     text,
   };
 }
@@ -150,7 +150,7 @@ function readout(guide) {
     title: node.title,
     lit: [node.id],
     column: guide.focus(guide.target),
-    lessons: ["bahdanau", "luong"],
+    lesson: "bahdanau",
     optional: true,
     text: () =>
       guide.say`What the decoder knows (its state) and what it looked at (the context) are joined in one vector of ${guide.size(name, "width")} numbers, which begins with ${guide.beginning(name, guide.focus(guide.target))}and so on. The word is chosen from this vector.`,
@@ -166,7 +166,7 @@ function pooling(guide) {
     name: "pooling",
     title: "One vector for all",
     lit: [node.id],
-    lessons: ["bert", "rnn"],
+    lesson: "bert",
     text: () =>
       guide.say`One answer needs one vector: what was computed for all parts of the input is reduced to ${width} numbers.`,
   };
@@ -185,7 +185,7 @@ function stepLogits(guide, node) {
     title: "Output layer",
     lit: [node.id],
     column: guide.graph.prompt + guide.step,
-    lessons: ["output", "output-layer", "transformer"],
+    lesson: "output-layer",
     text: () =>
       guide.say`The vector at the top is multiplied with one vector for each of the ${words.toLocaleString("en")} tokens of the vocabulary. Each product is a logit: ${logit(step.chosen)} for ${guide.quote(step.chosen)}${other ? [", ", logit(other), " for ", guide.quote(other)] : ""}.`,
   };
@@ -202,7 +202,7 @@ function stepSoftmax(guide, node) {
     title: "From logits to probabilities",
     lit: [node.id],
     column: guide.graph.prompt + guide.step,
-    lessons: ["training", "output"],
+    lesson: "training",
     text: () =>
       guide.say`The softmax turns all logits into probabilities that sum to 1. ${guide.quote(step.chosen)} has ${guide.derived(Math.exp(step.log_prob))}, ${rest}; the bars show the best candidates. The entropy of all of them is ${guide.derived(step.entropy)} nats, where 0 would be certainty.`,
   };
@@ -230,7 +230,7 @@ function readSoftmax(guide, node) {
     title: "The answer",
     lit: [node.id],
     ...(guide.source.tokens.length ? { column: guide.column } : {}),
-    lessons: ["training", "output"],
+    lesson: "training",
     text,
   };
 }
@@ -249,7 +249,7 @@ function decoding(guide) {
     name: "decoding",
     title: "Step by step",
     lit: ids(tokens, guide.graph.nodes.get("logits")),
-    lessons: ["beam-search", "gpt"],
+    lesson: "beam-search",
     text: () =>
       guide.say`The token that was chosen is read next, and all begins again for the next one. After ${count(steps.length, "step")} the answer is ${guide.list(steps.map(({ chosen }) => chosen))}. The logarithms of its probabilities sum to ${guide.derived(total)}.${beam}`,
   };
@@ -274,11 +274,5 @@ function gradients(guide) {
       return guide.say`${general}`;
     }
   };
-  return {
-    name: "gradients",
-    title: "Backward through time",
-    lit: ids(...cells),
-    lessons: ["bptt", "gradients"],
-    text,
-  };
+  return { name: "gradients", title: "Backward through time", lit: ids(...cells), lesson: "linear-bptt", text };
 }

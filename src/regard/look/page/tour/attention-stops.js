@@ -61,7 +61,7 @@ function layers(guide, stack) {
     name: "layers",
     title: all.length > 1 ? "A stack of layers" : "A layer",
     lit: inside.map(({ id }) => id),
-    lessons: ["stack", "transformer"],
+    lesson: "stack",
     text: () =>
       guide.say`${what} has ${number}. A layer reads one vector per token and gives one vector per token, of the same width, to what is above it. The next stops go through the first.`,
   };
@@ -81,7 +81,7 @@ function score(guide, stack, node, { head, key, query }) {
     head,
     position: guide.focus(stack),
     lit: [node.id],
-    lessons: ["attention", "transformer"],
+    lesson: "attention",
     text: () =>
       guide.say`Every token makes a query (what it looks for), a key (what it can be found by) and a value, each by a matrix of weights. In head ${head} the query of ${guide.quote(stack.tokens[guide.focus(stack)])} has ${width} numbers. Its product with the key of ${guide.quote(keys[key])} is ${guide.number(products, at)}; divided by √${width} this is the score ${guide.number(scores, at)}.`,
   };
@@ -119,7 +119,7 @@ function softmax(guide, stack, node, weights, { head, query }) {
     head,
     position: guide.focus(stack),
     lit: [node.id],
-    lessons: ["attention", "kinds-of-attention"],
+    lesson: "soft-lookup",
     text,
   };
 }
@@ -150,7 +150,7 @@ function heads(guide, stack, node, weights) {
     at: node.id,
     position: guide.focus(stack),
     lit: [node.id],
-    lessons: ["eight-heads", "attention"],
+    lesson: "eight-heads",
     text,
   };
 }
@@ -164,7 +164,7 @@ function causal(guide, stack, node) {
     title: "Only what came before",
     lit: [node.id],
     column: guide.focus(stack),
-    lessons: ["gpt"],
+    lesson: "gpt",
     text: () =>
       guide.say`A language model predicts the next token, so a token must not see later ones: the query of ${guide.quote(stack.tokens[guide.focus(stack)])} is compared with ${count(seen, "key")}, that of the token itself${seen > 1 ? " and those before it" : ""}. All lines go up or to the right, never back.`,
   };
@@ -186,7 +186,7 @@ export function residual(guide, stack) {
     at: node.id,
     position: guide.focus(stack),
     lit: ids(node),
-    lessons: ["residual", "residuals", "resnet"],
+    lesson: "add-and-norm",
     text: () =>
       guide.say`What goes into a sublayer is added to what comes out, x + sublayer(x), so a layer only has to learn a change, and gradients reach the layers below unhindered. In unit 0 of ${guide.quote(stack.tokens[guide.focus(stack)])}: ${unit(past)} + ${unit(sublayer)} = ${unit(node)}.`,
   };
@@ -211,7 +211,7 @@ function norm(guide, stack) {
     at: node.id,
     position: guide.focus(stack),
     lit: [node.id],
-    lessons: ["layer-norm", "norm", "residual", "transformer"],
+    lesson: "add-and-norm",
     text,
   };
 }
@@ -233,7 +233,7 @@ function feedForward(guide, stack) {
     at: node.id,
     position: guide.focus(stack),
     lit: [node.id],
-    lessons: ["feed-forward", "feedforward", "mlp"],
+    lesson: "feed-forward",
     text,
   };
 }

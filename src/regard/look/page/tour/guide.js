@@ -12,7 +12,7 @@ import { formatPlace } from "../scene/scene-parts.js";
 /** @typedef {import("../scene/model-graph.js").ModelGraph} ModelGraph */
 /** @typedef {import("../scene/model-graph.js").Stack} Stack */
 /**
- * @typedef {{name: string, title: string, lit: string[], lessons: string[], text: () => Promise<Child[]>, at?: string|null,
+ * @typedef {{name: string, title: string, lit: string[], lesson: string, text: () => Promise<Child[]>, at?: string|null,
  *   head?: number, position?: number, column?: number, optional?: boolean}} Stop
  * lit: parts that it is about; at, head, position: the level of the picture; column: a token that is lit at the level
  * of the model; optional: left out first of a tour that is too long

@@ -21,7 +21,7 @@ function tokens(guide) {
     : () =>
         guide.say`The input is cut into ${count(tokens.length, "token")}: ${guide.list(tokens)}. A token is a word, a piece of a word or a mark such as the end of a sentence. The model knows each only as a number of its vocabulary.`;
   const title = guide.isSeries ? "Time steps" : "Tokens";
-  return { name: "tokens", title, lit: [node.id], lessons: ["embedding"], text };
+  return { name: "tokens", title, lit: [node.id], lesson: "embedding", text };
 }
 
 /** @param {Guide} guide @returns {Stop|null} */
@@ -33,7 +33,7 @@ function image(guide) {
     name: "image",
     title: "Image",
     lit: [node.id],
-    lessons: ["filters"],
+    lesson: "filters",
     text: () =>
       guide.say`The input is an image of ${rows} × ${columns} pixels: a table of numbers, one per pixel and color channel.`,
   };
@@ -47,7 +47,7 @@ function patches(guide) {
     name: "patches",
     title: "Patches",
     lit: [node.id],
-    lessons: ["vit"],
+    lesson: "vit",
     text: () =>
       guide.say`The image is cut into patches, and each patch becomes one vector: from here on a patch is what a token is in a text.`,
   };
@@ -70,7 +70,7 @@ function embedding(guide) {
     title: "Embedding",
     lit: [node.id],
     column: guide.column,
-    lessons: ["embedding"],
+    lesson: "embedding",
     text: () =>
       guide.say`${made}, drawn as a strip of colors. That of ${guide.quote(token)} begins with ${guide.beginning(name, guide.column)}and so on. Point at a strip to read any of its numbers.`,
   };
@@ -88,14 +88,7 @@ function position(guide) {
     sum && words
       ? [`${reason} `, ...(await added(guide, words, node, sum))]
       : guide.say`${reason} In unit 0 of ${guide.quote(token)} the position is ${guide.unit(node, guide.column)}; the two are added, and normalized.`;
-  return {
-    name: "position",
-    title: "Position",
-    lit: ids(node, sum),
-    column: guide.column,
-    lessons: ["positions"],
-    text,
-  };
+  return { name: "position", title: "Position", lit: ids(node, sum), column: guide.column, lesson: "positions", text };
 }
 
 /** Embedding and position as a sum; some models multiply the embedding by the root of its width first. @param {Guide} guide @param {GraphNode} words @param {GraphNode} place @param {GraphNode} sum */
@@ -121,7 +114,7 @@ function rotary(guide) {
     name: "rotary",
     title: "Rotary positions",
     lit: [node.id],
-    lessons: ["rotary", "positions"],
+    lesson: "rotary",
     text: () =>
       guide.say`Nothing is added for the place of a token. Instead each query and key is rotated by angles that grow with its position, so that their product depends on how far apart two tokens are.`,
   };

@@ -8,7 +8,7 @@ import { tourStops } from "./tour.js";
 /** @typedef {import("../core/selection.js").Selection} Selection */
 /** @typedef {import("../scene/model-graph.js").ModelGraph} ModelGraph */
 
-/** Titles of the lessons by name, asked for once. @type {Promise<Map<string, string>>|null} */
+/** Titles of the lessons by name, requested once. @type {Promise<Map<string, string>>|null} */
 let lessons = null;
 
 export class TourPanel {
@@ -70,8 +70,8 @@ export class TourPanel {
     this.node.setAttribute("aria-busy", "true");
     const [text, known] = await Promise.all([stop.text(), this.lessons()]);
     if (request !== this.request) return;
-    const lesson = stop.lessons.find((name) => known.has(name));
-    const link = lesson ? h("a", { href: `#/learn/${lesson}` }, known.get(lesson)) : null;
+    const { lesson } = stop;
+    const link = known.has(lesson) ? h("a", { href: `#/learn/${lesson}` }, known.get(lesson)) : null;
     replace(
       this.node,
       this.head(stop),

@@ -10,7 +10,7 @@ import { count } from "./input-stops.js";
 /** @typedef {import("../scene/model-graph.js").Stack} Stack */
 
 /** Lesson of a cell, by its title. */
-const LESSONS = /** @type {Record<string, string[]>} */ ({ LSTM: ["lstm"], GRU: ["gru"] });
+const LESSONS = /** @type {Record<string, string>} */ ({ LSTM: "lstm", GRU: "gru" });
 
 /** @param {Guide} guide @param {Stack} stack @returns {(Stop|null)[]} */
 export function recurrentStops(guide, stack) {
@@ -43,7 +43,7 @@ function unrolled(guide, stack, node, hidden) {
     name: "unrolled",
     title: "Unrolled in time",
     lit: [node.id],
-    lessons: ["rnn"],
+    lesson: "rnn",
     text: () =>
       guide.say`The boxes are one and the same ${node.title}, drawn once for each of the ${count(tokens, noun)}: the same weights at every time step. It reads ${order}, and its state, ${guide.size(hidden, "width")} numbers, is all that it remembers of what it has read.`,
   };
@@ -66,7 +66,7 @@ function step(guide, stack, node, hidden) {
     at: node.id,
     position: column,
     lit: [node.id],
-    lessons: ["rnn"],
+    lesson: "rnn",
     text: () =>
       guide.say`At ${guide.quote(stack.tokens[column])} the cell reads two vectors, the one of this token and its own state after the token before, and computes a new state of both. ${state()}`,
   };
@@ -104,7 +104,7 @@ function gates(guide, stack, node) {
     at: node.id,
     position: column,
     lit: [node.id],
-    lessons: LESSONS[node.title] ?? ["rnn"],
+    lesson: LESSONS[node.title] ?? "rnn",
     text,
   };
 }
@@ -128,7 +128,7 @@ function mixed(guide, stack, node, hidden) {
     at: node.id,
     position: column,
     lit: [node.id],
-    lessons: LESSONS[node.title] ?? ["rnn"],
+    lesson: LESSONS[node.title] ?? "rnn",
     text,
   };
 }
@@ -141,7 +141,7 @@ function sequential(guide, stack, node) {
     name: "sequential",
     title: "One after the other",
     lit: [node.id],
-    lessons: ["limits", "bptt", "gradients"],
+    lesson: "limits-of-rnns",
     optional: true,
     text: () =>
       guide.say`A state needs the one before it, so these ${steps} steps cannot be computed at once, however many processors there are. And what the last state knows of the first token went through ${steps - 1} steps. Both are reasons for attention.`,
@@ -159,7 +159,7 @@ function bothDirections(guide, stack) {
     name: "both-directions",
     title: "Both directions",
     lit: [forward.id, back.id, ...(joined ? [joined.id] : [])],
-    lessons: ["bidirectional"],
+    lesson: "bidirectional",
     text: () =>
       guide.say`A second layer reads the same tokens from right to left. At ${guide.quote(stack.tokens[guide.focus(stack)])} the first knows what comes before it, the second what comes after; put side by side, the two states are about the whole sentence, seen from this token.`,
   };
@@ -175,7 +175,7 @@ function stacked(guide, stack) {
     title: "Layers",
     lit: cells.map(({ id }) => id),
     optional: true,
-    lessons: ["seq2seq"],
+    lesson: "seq2seq",
     text: () =>
       guide.say`There are ${all.length} layers: the states of one are what the next reads, at the same token. So there are two ways through this picture, along time and upwards.`,
   };
@@ -192,7 +192,7 @@ export function convolutionStops(guide, stack) {
       name: "convolution",
       title: isImage ? "Feature maps" : "Convolution",
       lit: all.map(({ id }) => id),
-      lessons: isImage ? ["filters", "alexnet", "resnet"] : ["filters"],
+      lesson: "filters",
       text: () =>
         isImage
           ? guide.say`A filter, a small table of weights, slides over what is below and gives one number per place: a feature map. ${count(all.length, "layer")} of them are drawn here, each with the maps that vary most.`

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-if TYPE_CHECKING:
-    from regard.look.explain.tape import TapeNode
+from regard.look.explain.nodes import Operand, TapeNode
 
 IDENTITIES = frozenset(
     (
@@ -112,10 +111,10 @@ def _is_method(node: TapeNode) -> bool:
 
 
 def _fill(part: Any, get: Get) -> Any:
-    return get(part.node) if hasattr(part, "node") else part
+    return get(part.node) if isinstance(part, Operand) else part
 
 
 def _numbers(arguments: Any) -> list[int]:
     found: list[int] = []
-    tree_map(lambda part: found.append(part.node) if hasattr(part, "node") else None, arguments)
+    tree_map(lambda part: found.append(part.node) if isinstance(part, Operand) else None, arguments)
     return found

@@ -7,18 +7,16 @@ nodes; tensors that no recorded operation made, such as weights and inputs, are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
 from regard.look.explain.moves import is_move
+from regard.look.explain.nodes import ROOT, Operand, TapeNode
 
-ROOT = "root"
 IN_PLACE = {"__setitem__": "setitem", "__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div"}
 """operators that write into their first operand"""
 OPERATORS = {
@@ -28,37 +26,6 @@ OPERATORS = {
     "true_divide": "div", "divide": "div", "multiply": "mul", "subtract": "sub", "negative": "neg",
 }  # fmt: skip
 """usual names of Python's operators"""
-
-
-@dataclass(frozen=True)
-class Operand:
-    """A tensor among the arguments of an operation: the node that it is."""
-
-    node: int
-
-
-@dataclass(eq=False)
-class TapeNode:
-    """One tensor: the operation that made it, its arguments, and which of the operation's outputs it is."""
-
-    operation: str
-    function: Callable[..., Any] | None
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    output: int
-    """number of the output, for operations with several"""
-    shape: torch.Size
-    data: Tensor | None
-    """its numbers; None: they are those of its operands"""
-    label: str = ""
-    """of a root: name of the weight"""
-
-    @property
-    def operands(self) -> list[int]:
-        """Nodes among the arguments, in order."""
-        found: list[int] = []
-        tree_map(lambda part: found.append(part.node) if isinstance(part, Operand) else None, (self.args, self.kwargs))
-        return found
 
 
 class OperationTape(TorchFunctionMode):

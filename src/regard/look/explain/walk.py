@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
 
 from regard.look.explain.moves import CONSTANT, constant, is_move, move, moved_operands
-from regard.look.explain.tape import Operand, OperationTape
+from regard.look.explain.tape import OperationTape
 
 
 @dataclass(frozen=True)
@@ -109,10 +108,3 @@ class TapeWalk:
             index = torch.unravel_index(found.flats[at], data.shape) if data.ndim else ()
             out[at] = data[index].double().expand(len(at)) if data.ndim else data.double().expand(len(at))
         return out
-
-
-def operand_nodes(part: object) -> list[int]:
-    """Nodes in an argument."""
-    found: list[int] = []
-    tree_map(lambda p: found.append(p.node) if isinstance(p, Operand) else None, part)
-    return found

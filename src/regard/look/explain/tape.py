@@ -31,6 +31,7 @@ OPERATORS = {
 class OperationTape(TorchFunctionMode):
     """Records the operations of the block in which it is entered.
 
+    >>> import torch
     >>> x = torch.tensor([1.0, 2.0])
     >>> with OperationTape() as tape:
     ...     y = (x * 3).view(2, 1)
@@ -129,6 +130,7 @@ def named_weights(module: nn.Module) -> Iterator[tuple[str, Tensor, Tensor]]:
 def operation_name(function: Callable[..., Any]) -> str:
     """Name of a torch function, of an operator, or of an attribute such as `mT`.
 
+    >>> import torch
     >>> operation_name(torch.Tensor.mT.__get__), operation_name(torch.tanh)
     ('mT', 'tanh')
     """

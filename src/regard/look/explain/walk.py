@@ -42,7 +42,7 @@ class TapeWalk:
     >>> walk = TapeWalk(tape)
     >>> found = walk.origin(Elements.of(tape.number(y), torch.tensor([3])))
     >>> tape.nodes[int(found.nodes)].operation, int(found.flats), float(walk.numbers(found))
-    ('mul', 0, 0.0)
+    ('mul', 3, 6.0)
     """
 
     def __init__(self, tape: OperationTape) -> None:
@@ -105,6 +105,7 @@ class TapeWalk:
             at = (found.nodes == number).nonzero().squeeze(1)
             data = self.tape.nodes[number].data
             assert data is not None
+            data = data.detach()  # a weight may require a gradient
             index = torch.unravel_index(found.flats[at], data.shape) if data.ndim else ()
             out[at] = data[index].double().expand(len(at)) if data.ndim else data.double().expand(len(at))
         return out

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from regard.errors import ModelError
 from regard.look.explain.expressions import Expression, Number, Place, Vector, safe
 from regard.look.explain.moves import CONSTANT
+from regard.look.explain.nodes import ROOT, Operand, TapeNode
 from regard.look.explain.operations import Look, rule_of
 from regard.look.explain.tape import OperationTape
-from regard.look.explain.tape_nodes import ROOT, Operand, TapeNode
 from regard.look.explain.walk import Elements, TapeWalk
 from regard.look.explain.wording import describe, operation_title
 from regard.nn.inference import SinusoidTable

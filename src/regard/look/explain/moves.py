@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from regard.look.explain.tape_nodes import TapeNode
+from regard.look.explain.nodes import Operand, TapeNode
 
 IDENTITIES = frozenset(
     (
@@ -111,10 +111,10 @@ def _is_method(node: TapeNode) -> bool:
 
 
 def _fill(part: Any, get: Get) -> Any:
-    return get(part.node) if hasattr(part, "node") else part
+    return get(part.node) if isinstance(part, Operand) else part
 
 
 def _numbers(arguments: Any) -> list[int]:
     found: list[int] = []
-    tree_map(lambda part: found.append(part.node) if hasattr(part, "node") else None, arguments)
+    tree_map(lambda part: found.append(part.node) if isinstance(part, Operand) else None, arguments)
     return found

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from regard.look.explain.expressions import Call, Combination, DotProduct, Expression, Reduction, Softmax, Vector
-from regard.look.explain.tape_nodes import TapeNode
+from regard.look.explain.nodes import TapeNode
 
 CALLS = {
     "tanh": "tanh", "sigmoid": "sigmoid", "relu": "ReLU", "exp": "exp", "log": "log", "sin": "sin", "cos": "cos",

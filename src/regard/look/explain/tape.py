@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
 from regard.look.explain.moves import is_move
-from regard.look.explain.tape_nodes import ROOT, Operand, TapeNode
+from regard.look.explain.nodes import ROOT, Operand, TapeNode
 
 IN_PLACE = {"__setitem__": "setitem", "__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div"}
 """operators that write into their first operand"""

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
 
 from regard.look.explain.moves import CONSTANT, constant, is_move, move, moved_operands
 from regard.look.explain.tape import OperationTape
-from regard.look.explain.tape_nodes import Operand
 
 
 @dataclass(frozen=True)
@@ -107,14 +105,7 @@ class TapeWalk:
             at = (found.nodes == number).nonzero().squeeze(1)
             data = self.tape.nodes[number].data
             assert data is not None
-            data = data.detach()
+            data = data.detach()  # a weight may require a gradient
             index = torch.unravel_index(found.flats[at], data.shape) if data.ndim else ()
             out[at] = data[index].double().expand(len(at)) if data.ndim else data.double().expand(len(at))
         return out
-
-
-def operand_nodes(part: object) -> list[int]:
-    """Nodes in an argument."""
-    found: list[int] = []
-    tree_map(lambda p: found.append(p.node) if isinstance(p, Operand) else None, part)
-    return found

@@ -1,4 +1,4 @@
-"""Nodes of a tape: one per tensor, with the operation that made it."""
+"""Nodes of an operation tape: one tensor each, with the operation that made it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 ROOT = "root"
-"""operation of a tensor that no operation made, such as a weight"""
+"""operation of a tensor that no recorded operation made: a weight or an input"""
 
 
 @dataclass(frozen=True)

@@ -212,9 +212,14 @@ def test_a_whole_trace_can_be_saved(writer, run_cli, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--unit", "3"], 2, "--unit belongs to --view states, maps or batchnorm, and the view is attention"),
+        (
+            ["--unit", "3"],
+            2,
+            "--unit belongs to --view states, maps, batchnorm, attribution, importance, integrated or patch, "
+            "and the view is attention",
+        ),
         (["--view", "states", "--head", "1"], 2, "--head belongs to --view attention, and the view is states"),
-        (["--against", "runs/a"], 2, "--against belongs to --view gradients, and the view is attention"),
+        (["--against", "runs/a"], 2, "--against belongs to --view gradients or patch, and the view is attention"),
         (["--view", "candidates", "--layer", "0"], 2, "--layer does not apply to --view candidates; leave it out"),
         (["--view", "lens", "--name", "cell"], 2, "--name does not apply to --view lens; leave it out"),
         (["--view", "states", "--unit", "x"], 2, "--unit x: expected a number such as 17, or a range such as 0-15"),

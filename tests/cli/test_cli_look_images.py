@@ -68,8 +68,11 @@ def test_channels_are_chosen_by_number(runs, photo, run_cli):
     ("arguments", "message"),
     [
         (("--view", "filters", "--layer", "1"), "--layer does not apply to --view filters"),
-        (("--view", "rollout", "--name", "x"), "--name does not apply to --view rollout"),
-        (("--view", "patches", "--unit", "1"), "--unit belongs to --view states, maps or batchnorm"),
+        (("--view", "positions", "--name", "x"), "--name does not apply to --view positions"),
+        (
+            ("--view", "patches", "--unit", "1"),
+            "--unit belongs to --view states, maps, batchnorm, attribution",
+        ),
         (("--view", "maps", "--head", "1"), "--head belongs to --view attention"),
         (("--view", "maps", "--generate", "3"), "--generate does not apply to --view maps"),
         (("--view", "rollout"), "no patches were recorded; a Vision Transformer (vit) has patches"),

@@ -26,9 +26,7 @@ def runs(tmp_path_factory):
 
 @pytest.fixture
 def studio(runs, tmp_path):
-    found = Studio(runs, tmp_path)
-    yield found
-    found.close()
+    return Studio(runs, tmp_path)
 
 
 def test_a_run_is_listed_and_traced_with_the_numbers_of_its_answer(studio, runs):

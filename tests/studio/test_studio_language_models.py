@@ -261,7 +261,7 @@ def test_masks_have_ranked_words_with_the_probabilities_of_regard_fill(language_
     trace, page = language_server.trace("fill", MASKED), language_page
     filled = regard.load(language_runs / "fill").fill(MASKED, k=5)
     go(page, language_server, f"#/t/{trace['id']}?tab=predictions")
-    assert tabs(page) == ["Scene", "Attention", "Predictions", "Lens", "States", "Numbers"]
+    assert tabs(page) == ["Scene", "Attention", "Predictions", "Lens", "States", "Insight", "Numbers"]
     rows = page.locator(".token-grid tbody tr").all()
     assert [row.locator("th").inner_text() for row in rows] == ["[MASK] 1", "[MASK] 2"]
     for row, words in zip(rows, filled.masks, strict=True):
@@ -295,4 +295,5 @@ def test_the_lens_of_a_masked_language_model_opens_at_its_first_mask(language_pa
 def test_a_run_without_a_typed_text_fills_the_masks_of_the_example(language_page, language_server):
     go(language_page, language_server, "#/")
     language_page.get_by_label("Model", exact=True).select_option(label="fill")
-    assert "[MASK]" in language_page.get_by_label("Sentence").get_attribute("placeholder")
+    language_page.get_by_label("Text with [MASK]").wait_for()
+    until(language_page, "() => document.querySelector('[placeholder*=\"[MASK]\"]') !== null")

@@ -41,6 +41,7 @@ def test_the_start_page_lists_models_and_runs_a_sentence(page, server):
         "Decode",
         "States",
         "Gradients",
+        "Insight",
         "Numbers",
     ]
 

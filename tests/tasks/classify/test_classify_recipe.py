@@ -89,7 +89,7 @@ REFUSED = [
     (["task.word_dropout=-0.1"], "task: word_dropout = -0.1 must be at least 0 and below 1"),
     (["data.valid_share=1.0"], "data: valid_share = 1.0 must be above 0 and below 1"),
     (["train.best_metric=bleu"], "train.best_metric: expected one of loss, accuracy, macro_f1, got 'bleu'"),
-    (["task.pool=middle"], "task.pool: expected one of last, mean, max, first, got 'middle'"),
+    (["task.pool=middle"], "task.pool: expected one of last, mean, max, first, first-relu, got 'middle'"),
     (["decode.beam=3"], 'unknown setting "decode", given on the command line; there are data, model, task, text, '
      "vectors, train, seed"),
     (["model={kind='gpt'}"], "model.kind: expected one of recurrent, convolution, transformer, bert, elmo, "

@@ -75,7 +75,8 @@ class Inspector {
     this.trace = trace;
     this.tabs = Object.entries(TABS).filter(([, tab]) => tab.fits(trace));
     const names = this.tabs.map(([name]) => name);
-    this.selection = new Selection(trace.header.id, query, isImage(trace) ? ["image", ...names] : names);
+    const first = query.has("tour") ? ["scene"] : isImage(trace) ? ["image"] : []; // a tour is in the scene
+    this.selection = new Selection(trace.header.id, query, [...first, ...names]);
     this.drawer = new Drawer(trace);
     /** @type {(() => void)[]} */
     this.cleanups = [];

@@ -99,18 +99,21 @@ def test_a_classifiers_logit_is_explained_down_to_a_weight_matrix(browser, singl
         assert single_pass_server.get(f"/api/v1/traces/{trace['id']}").status == 200
 
 
-def test_a_page_without_a_server_says_where_the_weights_are(browser, server, tmp_path):
+def test_a_page_without_a_server_explains_by_recorded_tensors_or_says_where_the_weights_are(browser, server, tmp_path):
     trace = server.trace("transformer", TEXT)
     file = tmp_path / "page.html"
     file.write_bytes(server.get(f"/api/v1/traces/{trace['id']}/export?format=html").body)
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(f"{file.as_uri()}#/t/{trace['id']}?tab=numbers&tensor=decoder.layers.0.cross.products")
-    page.locator("table.numbers button.cell").first.click()
-    page.wait_for_selector(".drawer .big")
-    text = page.locator(".drawer").inner_text()
-    context.close()
-    assert ("products" in text and "sum to" in text) or "regard studio" in text
+    texts = []
+    for tensor in ("decoder.layers.0.cross.products", "decoder.layers.0.cross.queries"):
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(f"{file.as_uri()}#/t/{trace['id']}?tab=numbers&tensor={tensor}")
+        page.locator("table.numbers button.cell").first.click()
+        page.wait_for_selector(".drawer .big")
+        texts.append(page.locator(".drawer").inner_text())
+        context.close()
+    assert "products" in texts[0] and "sum to" in texts[0]
+    assert "regard studio" in texts[1]
 
 
 @pytest.mark.parametrize("name", ["linear", "softmax"])

@@ -6,8 +6,8 @@ Both train nanoGPT's CPU size (4 layers, 4 heads, width 128, context 64, 12 wind
 AdamW, clipping at 1, float32, one thread) in turn within every round. Ours is the trainer of `regard train` with the
 recipe recipes/generate/tiny-shakespeare-gpt.toml: loader, objective, schedule, divergence rule; without biases and with
 an exact GELU, as the loop beside it. That has a module of its own (fused attention, tied embedding, learned positions),
-random windows, and nothing else. A ratio is the median over the rounds, with its spread; without REGARD_DATA the text
-is made of random words.
+random windows, and nothing else. Each has a process of its own. A ratio is the median over the rounds, with its spread;
+without REGARD_DATA the text is made of random words.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ import argparse
 import os
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +31,7 @@ from torch import Tensor, nn
 
 from regard.distributed import ProcessGroup
 from regard.run import Recipe, Run
+from regard.train.parallel import tune_malloc
 from regard.train.trainer import Trainer
 
 LAYERS, HEADS, WIDTH, CONTEXT, ROWS = 4, 4, 128, 64, 12
@@ -108,38 +112,71 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=60, help="updates per round, of each")
     parser.add_argument("--clock", default="wall", choices=list(CLOCKS))
+    parser.add_argument("--worker", choices=("regard", "plain"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        settings = [f"data.train={text_file(home)}", "task.samples=0", "model.bias=false", "model.activation=gelu"]
-        recipe = Recipe.read(RECIPE, settings)
-        Run(home / "run").prepare(recipe)
-        objective, loader, validate = recipe.training_parts(home / "run", ProcessGroup())
-        loop = PlainLoop(np.asarray(loader.train), objective.task.space.size)
-        trainer = Trainer(objective, loader, recipe.train, home / "run", ProcessGroup(), (), validate, recipe.seed)
-        torch.set_num_threads(1)
-        stream, clock, speeds = loader.train_batches(None), CLOCKS[args.clock], []
-
-        def ours_run() -> None:
-            for _ in range(args.steps):
-                trainer.step([next(stream)])
-
-        for number in range(args.rounds + 1):
-            pair = []
-            for run in (ours_run, lambda: loop.run(args.steps)):
-                began = clock()
-                run()
-                pair.append(args.steps * ROWS * CONTEXT / (clock() - began))
-            if number:  # the first round warms up
-                speeds.append(pair)
-                print(f"round {number}: {pair[0]:,.0f} and {pair[1]:,.0f} tokens/s", flush=True)
+        if args.worker:
+            return serve(start_training(args.worker, Path(folder)), args)
+        speeds = []
+        with worker("regard", args) as regard, worker("plain", args) as plain:
+            for number in range(args.rounds + 1):
+                pair = [args.steps * ROWS * CONTEXT / measure(process) for process in (regard, plain)]
+                if number:  # the first round warms up
+                    speeds.append(pair)
+                    print(f"round {number}: {pair[0]:,.0f} and {pair[1]:,.0f} tokens/s", flush=True)
     ratios = [a / b for a, b in speeds]
-    ours, plain = (statistics.median(column) for column in zip(*speeds, strict=True))
+    ours, theirs = (statistics.median(column) for column in zip(*speeds, strict=True))
     ratio, spread = statistics.median(ratios), f"{min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} rounds"
-    print(f"regard {ours:,.0f} tokens/s, plain loop {plain:,.0f}: {ratio:.2f} x ({spread})")
+    print(f"regard {ours:,.0f} tokens/s, plain loop {theirs:,.0f}: {ratio:.2f} x ({spread})")
     if ratio < GOAL:
         sys.exit(f"below {GOAL} x")
+
+
+@contextmanager
+def worker(name: str, args: argparse.Namespace) -> Iterator[subprocess.Popen[str]]:
+    """A process that trains with one implementation: `regard train` sets malloc's thresholds for its whole process."""
+    command = [sys.executable, __file__, "--worker", name, "--steps", str(args.steps), "--clock", args.clock]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.communicate()
+
+
+def measure(process: subprocess.Popen[str]) -> float:
+    """Seconds that a worker takes for a round."""
+    assert process.stdin and process.stdout
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return float(process.stdout.readline())
+
+
+def serve(run: Callable[[int], object], args: argparse.Namespace) -> None:
+    """Train for a round per line of input, and print its seconds."""
+    clock = CLOCKS[args.clock]
+    for _ in sys.stdin:
+        began = clock()
+        run(args.steps)
+        print(clock() - began, flush=True)
+
+
+def start_training(name: str, home: Path) -> Callable[[int], object]:
+    """Steps of one implementation: a call trains for so many."""
+    settings = [f"data.train={text_file(home)}", "task.samples=0", "model.bias=false", "model.activation=gelu"]
+    recipe = Recipe.read(RECIPE, settings)
+    Run(home / "run").prepare(recipe)
+    objective, loader, validate = recipe.training_parts(home / "run", ProcessGroup())
+    if name == "plain":
+        return PlainLoop(np.asarray(loader.train), objective.task.space.size).run
+    tune_malloc()  # as `train` does
+    trainer = Trainer(objective, loader, recipe.train, home / "run", ProcessGroup(), (), validate, recipe.seed)
+    torch.set_num_threads(1)
+    stream = loader.train_batches(None)
+
+    def run(steps: int) -> None:
+        for _ in range(steps):
+            trainer.step([next(stream)])
+
+    return run
 
 
 def text_file(home: Path) -> Path:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 TEXT = "je suis étudiant"
 TABS = ("scene", "attention", "generation", "predictions", "lens", "decode", "states", "gradients", "numbers")
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+LOOKS = (("light", "desktop"), ("dark", "phone"))
+"""Themes with sizes: contrast depends on the theme, scrolling and the size of targets on the width."""
 SEVERE = ("serious", "critical")
 RUN_AXE = """async (grave) => (await axe.run(document, { resultTypes: ["violations"] })).violations
     .filter((found) => grave.includes(found.impact))
@@ -44,6 +46,21 @@ def open_page(browser, address):
     yield page
     context.close()
     assert problems == []
+
+
+@contextmanager
+def open_look(browser, theme, size):
+    """A page in a theme and a size of the screen, without transitions."""
+    width, height = SIZES[size]
+    viewport = {"width": width, "height": height}
+    context = browser.new_context(viewport=viewport, color_scheme=theme, reduced_motion="reduce")
+    yield context.new_page()
+    context.close()
+
+
+def fits(page):
+    """Whether the page does not scroll sideways."""
+    return page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def go(page, server, address):

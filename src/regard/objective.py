@@ -74,9 +74,10 @@ def select_positions(x: Tensor, mask: Tensor) -> Tensor:
     >>> select_positions(torch.tensor([[1, 2], [3, 0]]), torch.tensor([[True, True], [True, False]]))
     tensor([1, 2, 3])
     """
-    if x.is_meta:
-        return x.flatten(0, mask.ndim - 1)
-    return x.flatten(0, mask.ndim - 1).index_select(0, mask.flatten().nonzero().squeeze(1))
+    rows = x.flatten(0, mask.ndim - 1)
+    if x.is_meta or mask.all():
+        return rows
+    return rows.index_select(0, mask.flatten().nonzero().squeeze(1))
 
 
 class NextToken(Task):

@@ -1,11 +1,11 @@
-"""Accessibility and safety of the page: hostile texts, error messages, keyboard, screen sizes, contrast."""
+"""Safety and operation of the page: hostile texts, error messages, keyboard, contrast."""
 
 import json
 
 import numpy as np
 import pytest
 
-from browsing import SIZES, TABS, TEXT, go, screen_addresses
+from browsing import TABS, TEXT, go
 
 pytestmark = pytest.mark.slow
 HOSTILE = [
@@ -39,7 +39,10 @@ def hostile_header(header, texts):
 
 
 def test_two_hundred_hostile_texts_stay_text(page, server):
-    """Each as sentence, answer, model name or token, in every tab; none runs a script or creates an element."""
+    """Each as sentence, answer, model name or token, in three tabs, so that each tab shows several dozens.
+
+    None runs a script or creates an element.
+    """
     go(page, server, "#/")
     texts = [wrapper.format(text) for text in HOSTILE for wrapper in WRAPPERS][:200]
     assert len(texts) == 200
@@ -50,7 +53,7 @@ def test_two_hundred_hostile_texts_stay_text(page, server):
         hostile = hostile_header(header, group.tolist()) | {"id": path.name}
         path.with_suffix(".json").write_text(json.dumps(hostile), encoding="utf-8")
         path.with_suffix(".safetensors").write_bytes(data)
-        for tab in TABS:
+        for tab in TABS[number % 3 :: 3]:
             go(page, server, f"#/t/{path.name}?tab={tab}")
             page.wait_for_selector(".panel > *")
             assert page.locator(", ".join(f"#app {part.strip()}" for part in FORBIDDEN.split(", "))).count() == 0
@@ -95,33 +98,6 @@ def test_the_page_is_operated_by_keyboard_alone(page, server):
     assert "step=" not in page.evaluate("location.hash")
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.name") == "text"
-
-
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_screen_scrolls_horizontally(browser, server, size, theme):
-    width, height = SIZES[size]
-    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
-    page = context.new_page()
-    try:
-        for address in screen_addresses(server):
-            go(page, server, address)
-            assert page.evaluate("document.documentElement.dataset.theme") == theme
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, address
-    finally:
-        context.close()
-
-
-def test_every_control_has_an_accessible_name(page, server):
-    for address in screen_addresses(server):
-        go(page, server, address)
-        nameless = page.evaluate(
-            """() => [...document.querySelectorAll("button, input, select, a, [role=button], [role=img]")]
-                .filter((e) => e.checkVisibility())
-                .filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim() || e.title || e.labels?.length))
-                .map((e) => e.outerHTML.slice(0, 120))"""
-        )
-        assert nameless == [], address
 
 
 def test_text_has_enough_contrast_in_both_themes(page, server):

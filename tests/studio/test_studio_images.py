@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 import regard
-from browsing import SIZES, axe_violations, go, open_page, shows, until
+from browsing import LOOKS, axe_violations, fits, go, open_look, open_page, shows, until
 from image_requests import data_url, send, tensor
 from regard.data.images import load_image
 from regard.studio.image_input import MAX_IMAGE_BYTES, image_gigabytes
@@ -248,20 +248,15 @@ def test_a_page_without_a_server_shows_the_image_too(browser, image_server, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("theme", "size"), LOOKS)
 def test_the_image_tab_has_no_severe_violations_and_fits_the_screen(browser, image_server, axe, theme, size):
-    width, height = SIZES[size]
-    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
-    page, violations = context.new_page(), []
-    try:
+    violations = []
+    with open_look(browser, theme, size) as page:
         for name in ("cnn", "vit"):
             go(page, image_server, f"#/t/{send(image_server, name, 'digits#test/7').table['id']}?tab=image")
             page.wait_for_selector("[aria-label='saliency of 28 × 28 pixels']")
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert fits(page)
             violations += axe_violations(page, axe, name)
-    finally:
-        context.close()
     assert violations == []
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import regard
-from browsing import axe_violations, go, open_page, read, shows, until
+from browsing import LOOKS, SIZES, axe_violations, fits, go, open_look, open_page, read, shows, until
 from language_runs import PROMPT
 from regard.cli import invoke
 
@@ -157,22 +157,17 @@ def test_a_recurrent_language_model_has_no_cache_to_play(language_page, language
     assert "Generation" not in tabs(language_page) and {"Predictions", "Lens", "Decode"} <= set(tabs(language_page))
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
-def test_the_tabs_of_a_language_model_are_accessible_and_fit(browser, language_server, axe, theme, width):
-    trace = language_server.trace("gpt", PROMPT)["id"]
-    context = browser.new_context(viewport={"width": width, "height": 850}, color_scheme=theme, reduced_motion="reduce")
-    page, found = context.new_page(), []
-    try:
+@pytest.mark.parametrize(("theme", "size"), LOOKS)
+def test_the_tabs_of_a_language_model_are_accessible_and_fit(browser, language_server, axe, theme, size):
+    trace, found = language_server.trace("gpt", PROMPT)["id"], []
+    with open_look(browser, theme, size) as page:
         for tab in ("generation", "predictions", "lens"):
             go(page, language_server, f"#/t/{trace}?tab={tab}&step=5")
             found += axe_violations(page, axe, tab)
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert fits(page)
             box = page.get_by_role("tab", name=tab.capitalize()).bounding_box()
-            assert box["x"] >= 0 and box["x"] + box["width"] <= width  # the chosen tab is in sight
-        assert found == []
-    finally:
-        context.close()
+            assert box["x"] >= 0 and box["x"] + box["width"] <= SIZES[size][0]  # the chosen tab is in sight
+    assert found == []
 
 
 def test_a_text_that_is_read_has_predictions_and_a_lens_in_a_file(browser, language_runs, tmp_path):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import regard
-from browsing import SIZES, axe_violations, go, open_page, read, shows, until
+from browsing import LOOKS, axe_violations, fits, go, open_look, open_page, read, shows, until
 from readers import LOAD
 
 ROWS = LOAD.splitlines(keepends=True)
@@ -139,17 +139,12 @@ def test_a_series_is_read_from_a_file_and_truncated_at_the_start(page, single_pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("theme", "size"), LOOKS)
 def test_the_saliency_tab_has_no_severe_violations(browser, single_pass_server, axe, theme, size):
-    width, height = SIZES[size]
-    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
-    page, violations = context.new_page(), []
-    try:
+    violations = []
+    with open_look(browser, theme, size) as page:
         for name, text in TEXTS.items():
             go(page, single_pass_server, f"#/t/{single_pass_server.trace(name, text)['id']}?tab=saliency&key=1")
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert fits(page)
             violations += axe_violations(page, axe, name)
-    finally:
-        context.close()
     assert violations == []

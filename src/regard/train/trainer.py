@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.device import default_threads, describe_device, resolve_device, widest_float
+from regard.device import default_threads, describe_device, resolve_device, seed_device, widest_float
 from regard.distributed import ProcessGroup
 from regard.errors import Diverged, Interrupted, ModelError, RegardError, Terminated
 from regard.metrics.score import LOWER_IS_BETTER
@@ -93,7 +93,7 @@ class Trainer:
         self.device = resolve_device(config.device, group.size, before)
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)  # NCCL takes the current device
-        objective.to(self.device)
+        objective.to(self.device).train()
         torch.set_num_threads(config.threads or default_threads(parameters(objective), training=True))
         self.validate = validate or (lambda: (validation_loss(objective, loader, group), ()))
         if config.compile:
@@ -140,7 +140,7 @@ class Trainer:
         """One update: the gradient of the mean loss per prediction over all accumulated batches and all ranks."""
         started, number, batches = time.perf_counter(), self.state.step + 1, [batch for batch, _ in accumulated]
         counts = self.count_predictions(batches)
-        torch.manual_seed(self.step_seed(number))
+        seed_device(self.device, self.step_seed(number))
         value, hidden_state = self.gradients(batches, counts, self.hidden_state)
         loss, norm = self.loss_and_norm(value)
         self.state.step, self.state.position = number, accumulated[-1][1]
@@ -166,7 +166,6 @@ class Trainer:
         """Compute gradients, summed over batches and ranks; returns this rank's loss and the next hidden state."""
         value = torch.zeros((), dtype=torch.double)
         counts = {name: count.to(self.device, widest_float(self.device)) for name, count in counts.items()}
-        self.objective.train()
         self.flat.zero_grad()
         with self.precision.backend():
             for batch in batches:
@@ -246,8 +245,7 @@ class Trainer:
         state, metric = self.state, self.config.best_metric
         try:
             with self.averaged_weights():
-                self.objective.eval()
-                metrics, samples = validate_finite(self.validate, self.flat.weights())
+                metrics, samples = validate_finite(self.objective, self.validate, self.flat.weights())
         except NonfiniteValidation:
             return self.handle_divergence(self.config.divergence.observe_validation(state.divergence, state.step))
         value, before = metrics[metric], state.best.get(metric)

@@ -39,11 +39,15 @@ def validation_loss(objective: Objective, loader: Loader, group: ProcessGroup) -
     return {"loss": mean, "ppl": math.exp(min(mean, 700.0))}
 
 
-def validate_finite(validate: Validate, weights: Iterable[Tensor]) -> tuple[Metrics, Samples]:
-    """Validate unless weights are NaN or infinite; they and such a loss raise NonfiniteValidation."""
+def validate_finite(objective: Objective, validate: Validate, weights: Iterable[Tensor]) -> tuple[Metrics, Samples]:
+    """Validate in evaluation mode; weights or a loss that are NaN or infinite raise NonfiniteValidation."""
     if not all(bool(weight.isfinite().all()) for weight in weights):
         raise NonfiniteValidation("the weights are NaN or infinite")
-    metrics, samples = validate()
+    objective.eval()
+    try:
+        metrics, samples = validate()
+    finally:
+        objective.train()
     if not math.isfinite(loss := metrics.get("loss", 0.0)):
         raise NonfiniteValidation(f"the validation loss is {loss}")
     return metrics, samples

@@ -42,7 +42,7 @@ def open_page(browser, address):
         "console", lambda m: problems.append(m.text) if m.type == "error" and "Failed to load" not in m.text else None
     )
     page.on("dialog", lambda dialog: (problems.append(f"a dialog: {dialog.message}"), dialog.dismiss()))
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(30_000)  # cores may be busy with other tests
     yield page
     context.close()
     assert problems == []
@@ -73,7 +73,7 @@ def go(page, server, address):
 
 def until(page, expression, argument=None):
     """Wait for an expression to become true. Playwright's wait_for_function needs eval, which the policy forbids."""
-    for _ in range(200):
+    for _ in range(600):
         if page.evaluate(expression, argument):
             return
         page.wait_for_timeout(50)

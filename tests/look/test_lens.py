@@ -242,7 +242,7 @@ def test_candidates_have_the_probability_and_rank_of_the_token_that_followed(nam
         assert view.candidates[t][view.ranks[t] - 1] == view.actual[t]
 
 
-@pytest.mark.parametrize("name", ["gpt", "transformer", "rnnlm"])
+@pytest.mark.parametrize("name", ["gpt", "transformer", "rnnlm", "elmo", "rnnsearch", "luong", "luong-unfed", "gnmt"])
 def test_lens_and_candidates_follow_the_steps_of_a_search(name):
     model = zoo.build(name)
     zoo.sharpen(model)

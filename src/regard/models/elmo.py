@@ -18,15 +18,7 @@ from torch import Tensor, nn
 
 from regard.config import check_at_least, check_share
 from regard.errors import ConfigError
-from regard.models.base import (
-    Decoder,
-    EmptyEncoder,
-    Encoder,
-    EncoderDecoder,
-    ModelConfigBase,
-    RecordedValues,
-    State,
-)
+from regard.models.base import Decoder, EmptyEncoder, Encoder, EncoderDecoder, ModelConfigBase, RecordedValues, State
 from regard.models.recurrent import require_unpacked
 from regard.models.seq2seq import StackState
 from regard.nn.bridge import show_initial

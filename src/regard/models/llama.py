@@ -16,15 +16,7 @@ from torch import Tensor, nn
 
 from regard.config import check_at_least, check_share
 from regard.errors import ConfigError
-from regard.models.base import (
-    Decoder,
-    EmptyEncoder,
-    EncoderDecoder,
-    Layer,
-    ModelConfigBase,
-    RecordedValues,
-    State,
-)
+from regard.models.base import Decoder, EmptyEncoder, EncoderDecoder, Layer, ModelConfigBase, RecordedValues, State
 from regard.nn.attention import AttentionMask, GroupedQueryAttention, KeysValues, check_heads
 from regard.nn.feedforward import SwiGLU
 from regard.nn.kv_cache import KVCache

@@ -216,6 +216,17 @@ def test_models_without_a_lens_say_why():
     )
 
 
+def test_a_pass_whose_beginning_was_not_recorded_says_what_is_missing():
+    model = zoo.build("rnnsearch")
+    state = model.start(zoo.single_row(zoo.text(), 0))
+    with torch.no_grad(), record(model) as trace, trace_context(target=[["a", "b"]]):
+        model.decoder(Tokens.pad([[2, 4]]), state)
+    message = refusal(ModelError, lambda: Recording(trace, SPELL, lens_head(model, SPELL)).lens())
+    assert message == (
+        "no logit lens: decoder.unit.start was not recorded; record the whole prediction, from the encoder on"
+    )
+
+
 def test_a_head_that_reads_more_than_the_last_layer_is_refused():
     model = zoo.reader("lstm mean")
     model.pool.register_forward_hook(lambda part, inputs, out: out * 2 if tracing() else out)

@@ -68,6 +68,14 @@ def _notes(layers: Sequence[LayerOutput], read: Sequence[LayerOutput]) -> list[s
     return [*wide, ONE_LAYER] if len(read) == 1 else wide
 
 
+def find_record(records: Sequence[Record], name: str) -> Record:
+    """The condensed record of a name, which the end of a model reads."""
+    found = next((record for record in records if record.name == name), None)
+    if found is None:
+        raise no_lens(f"{name} was not recorded; record the whole prediction, from the encoder on")
+    return found
+
+
 class ModuleLens(LensHead):
     """The end of a model with an output projection."""
 
@@ -87,17 +95,17 @@ class DecoderLens(ModuleLens):
     """The end of a decoder: language models, translators and captioners."""
 
     def layers(self, records: Sequence[Record]) -> LensLayers:
-        decoder, by_name = self.module.decoder, {record.name: record for record in records}
+        decoder = self.module.decoder
 
-        def recorded(name: str) -> Tensor:
-            record = by_name[f"decoder.{name}"]
+        def values_of(name: str) -> Tensor:
+            record = find_record(records, f"decoder.{name}")
             return self.on_device(record.data[0, 0] if "head" in record.axes else record.data[0])
 
         outputs = layer_outputs(records, "decoder")
         if not outputs:
             raise no_lens(NO_LAYERS)
         read = _same_width(outputs)
-        features = [decoder.lens_features(self.on_device(layer.states), recorded) for layer in read]
+        features = [decoder.lens_features(self.on_device(layer.states), values_of) for layer in read]
         if features[-1] is None:
             kind = type(decoder).__name__
             raise no_lens(f"{kind} has no lens_features(), which reads the output of any layer as that of the last one")
@@ -167,11 +175,10 @@ class ReaderLens(ModuleLens):
 
     def _mixed_layers(self, records: Sequence[Record]) -> list[LayerOutput]:
         """Each layer as if the mix gave it all of its weight, and the mix itself."""
-        by_name, mix = {record.name: record for record in records}, self.module.encoder.mix
-        length, layers = text_length(records), list[Tensor]()
-        while (record := by_name.get(f"encoder.layer{len(layers)}")) is not None:
-            layers.append(self.on_device(record.data[0, :length]))
-        weights_J = self.on_device(by_name["encoder.mix.weights"].data[0])
+        mix, length = self.module.encoder.mix, text_length(records)
+        weights_J = self.on_device(find_record(records, "encoder.mix.weights").data[0])
+        found = [find_record(records, f"encoder.layer{i}") for i in range(len(weights_J))]
+        layers = [self.on_device(record.data[0, :length]) for record in found]
         layers.append(torch.stack([weight * x for weight, x in zip(weights_J.unbind(), layers, strict=True)]).sum(0))
         titles = [*(f"layer {i}" for i in range(len(layers) - 1)), "mix"]
         scaled = [mix.gamma * layer for layer in layers]

@@ -66,6 +66,7 @@ OPERATIONS = {
     "softmax": "Softmax: the share of this score among all scores of the row.",
     "max_pool2d": "The largest number of a window.",
     "amax": "The largest number along the sequence.",
+    "topk": "The place of a number among those that were compared; the largest comes first.",
     "copy": "The same number as one that was recorded before.",
     "weight": "A weight: training set it, the pass only reads it.",
     "input": "An input of the model: nothing before it was computed.",

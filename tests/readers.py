@@ -7,7 +7,8 @@ READERS = {
         "train.schedule.warmup=5",
     ),
     "tagger": (
-        "task.kind=label", "task.scheme=bio", "data.kind=conll", "data.train={}/names.conll", "data.valid_share=0.15",
+        "task.kind=label", "task.scheme=bio", "task.crf=linear", "data.kind=conll", "data.train={}/names.conll",
+        "data.valid_share=0.15",
         "model.kind=transformer", "model.layers=1", "model.width=16", "model.heads=2", "model.ffn_width=32",
         "train.steps=40", "train.validate_every=40", "train.batch_tokens=256", "train.schedule.lr=0.02",
         "train.schedule.warmup=5",

@@ -312,6 +312,18 @@ def test_look_shows_the_saliency_of_a_label(run_cli: RunCli, critic: Path, train
     assert "a model that was trained to translate has no single output to attribute to its input; use" in refused.err
 
 
+def test_the_lens_of_a_classifier_ends_with_its_own_probabilities(
+    run_cli: RunCli, critic: Path, tmp_path: Path
+) -> None:
+    shown = run_cli("look", critic, "this movie is so great", "--view", "lens")
+    assert shown.out.startswith("logit lens: most probable labels after each layer\nlayer ")
+    found = json.loads(run_cli("look", critic, "this movie is so great", "--view", "lens", "--json").out)
+    label, probability = run_cli("classify", critic, "this movie is so great").out.rstrip("\n").split("\t")
+    assert found["actual"] == [label] == [found["candidates"][-1][0][0]] and found["whole"]
+    assert found["probabilities"][-1][0][0] == pytest.approx(float(probability), abs=1e-4)
+    assert run_cli("look", critic, "so great", "--view", "lens", "-o", tmp_path / "l.svg").code == 0
+
+
 def test_look_shows_states_by_word(run_cli: RunCli, critic: Path) -> None:
     result = run_cli("look", critic, "so great", "--view", "states")
     assert result.err.startswith("so great -> positive ") and "great" in result.out

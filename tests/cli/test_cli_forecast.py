@@ -191,6 +191,11 @@ def test_a_resumed_run_equals_one_that_was_never_stopped(run_cli: RunCli, teller
             assert tensor.equal(other.tensors(group)[name]), f"{group} {name}"
 
 
+def test_a_forecast_has_no_lens(run_cli: RunCli, teller: Path) -> None:
+    refused = run_cli("look", teller, waves(), "--view", "lens")
+    assert refused.code == 3 and "no logit lens: this model predicts numbers" in refused.err
+
+
 def test_the_saliency_of_a_forecast_is_shown(run_cli: RunCli, teller: Path, tmp_path: Path) -> None:
     result = run_cli("look", teller, teller.parent / "waves.csv", "--view", "saliency")
     assert result.code == 0 and "load, the mean of 6 rows: gradient x input" in result.out

@@ -256,7 +256,7 @@ def test_eval_prints_f1_by_kind_and_fails_below_a_minimum(run_cli: RunCli, tagge
 
 
 def test_look_shows_states_and_saliency(run_cli: RunCli, tagger: Path, tmp_path: Path) -> None:
-    for view in ("states", "saliency"):
+    for view in ("states", "saliency", "lens"):
         result = run_cli("look", tagger, "Ada lives in Rome", "--view", view)
         assert result.code == 0 and "Rome" in result.out
         assert run_cli("look", tagger, "Ada lives", "--view", view, "-o", tmp_path / f"{view}.svg").code == 0

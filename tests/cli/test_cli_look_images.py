@@ -11,7 +11,7 @@ from regard.look import Recording
 
 VIEWS = {
     "cnn": ("filters", "maps", "batchnorm", "saliency"),
-    "vit": ("filters", "patches", "positions", "rollout", "attention", "saliency", "states"),
+    "vit": ("filters", "patches", "positions", "rollout", "attention", "saliency", "states", "lens"),
 }
 
 

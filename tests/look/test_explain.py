@@ -11,7 +11,7 @@ import torch
 import zoo
 from regard.errors import ModelError
 from regard.look import Recording
-from regard.look.explain import Explainer, OperationTape, begin_tape, derived_records
+from regard.look.explain import Explainer, OperationTape, begin_tape
 from regard.nn.inference import optimize_for_inference
 from regard.trace import record
 
@@ -36,9 +36,8 @@ def explainer_of(name):
     with torch.no_grad(), tape:
         with record(model) as trace:
             model.readout(model(*arguments))
-        made = Recording(trace).condense().records
-        records = derived_records(made)
-    return Explainer(tape, trace.records, records), made
+        records = Recording(trace).condense().records
+    return Explainer(tape, trace.records, records), records
 
 
 def parts(expression):

@@ -166,7 +166,8 @@ def rollout_by_hand(weights):
 def test_rollout_of_two_small_layers_is_the_product_that_the_paper_defines():
     first, second = np.array([[[1.0, 0.0], [0.5, 0.5]]]), np.array([[[0.0, 1.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]])
     # layer 1: [[1, 0], [.25, .75]]; layer 2: mean of heads [[.5, .5], [0, 1]], mixed [[.75, .25], [0, 1]]
-    np.testing.assert_allclose(attention_rollout([first, second]), [[0.8125, 0.1875], [0.25, 0.75]])
+    rollout = attention_rollout([torch.tensor(first), torch.tensor(second)])
+    np.testing.assert_allclose(rollout, [[0.8125, 0.1875], [0.25, 0.75]])
 
 
 @pytest.mark.parametrize("name", ["vit", "vit-mean"])

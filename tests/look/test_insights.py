@@ -1,6 +1,7 @@
 """Insight tools: every number equals one that is computed in another way, on tiny models of all families."""
 
 import copy
+import dataclasses
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import zoo
 from helpers import refusal
 from regard.errors import ConfigError, ModelError
 from regard.look import Recording
-from regard.look.head_importance import head_importance_steps
+from regard.look.head_importance import ablate, head_importance_steps
 from regard.look.head_roles import HeadRolesView, head_roles
 from regard.look.input_attribution import input_attribution_steps
 from regard.look.insights import run_tool
@@ -267,6 +268,39 @@ def test_rollout_of_a_text_is_the_product_of_the_layers():
     assert Recording(trace).text_rollout(0, "decoder").rollout.shape == (4, 4)
     message = refusal(ConfigError, lambda: Recording(trace).text_rollout(name="pixels"))
     assert message == "name: the stacks with self-attention are encoder, decoder, got 'pixels'"
+
+
+@pytest.mark.parametrize("name", ["transformer", "gpt", "llama-grouped", "both-transformer"])
+def test_a_condensed_recording_has_the_rollout_of_each_stack(name):
+    replay = make_replay(name)
+    recording = Recording(replay.record()[0])
+    found = {r.name: r.data[0] for r in recording.condense().records if r.name.endswith("rollout")}
+    assert list(found) == {"transformer": ["encoder.rollout", "decoder.rollout"]}.get(name, ["decoder.rollout"])
+    for full_name, rollout in found.items():
+        view = recording.text_rollout(name=full_name.partition(".")[0])
+        np.testing.assert_allclose(rollout, view.rollout, atol=1e-7)
+        np.testing.assert_allclose(rollout.sum(-1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("tool", ["attribution", "importance", "integrated"])
+def test_a_changed_pass_is_explained_with_its_changes(tool):
+    """A head without weights, as a change and as a model whose output projection does not read it."""
+    replay, name = make_replay("transformer"), "decoder.layers.1.cross"
+    changed = dataclasses.replace(replay, changes=lambda: {f"{name}.weights": ablate(2)})
+    weights = copy.deepcopy(replay.module)
+    weights.get_submodule(name).out.weight.data[:, 8:12] = 0
+    same = run_tool(tool, make_replay("transformer", weights), 1, no_progress)
+    found = run_tool(tool, changed, 1, no_progress)
+    if tool == "attribution":
+        zero = next(i for i, label in enumerate(same.labels) if "layer 0" in label)
+        assert found.logit == pytest.approx(same.logit, abs=1e-5) and found.labels[zero] == same.labels[zero]
+        assert found.logit != pytest.approx(logit_attribution(replay, 1).logit, abs=1e-3)
+    elif tool == "importance":
+        np.testing.assert_allclose(found.log_probs, same.log_probs, atol=1e-5)
+        np.testing.assert_allclose(found.changes, same.changes, atol=1e-5)
+    else:
+        np.testing.assert_allclose(found.integrated, same.integrated, atol=1e-4)
+        assert found.score == pytest.approx(same.score, abs=1e-5)
 
 
 def test_tools_refuse_what_they_cannot_explain():

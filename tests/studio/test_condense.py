@@ -34,7 +34,8 @@ def record_search(name, beam=3):
 def test_every_name_becomes_one_tensor_whose_axes_have_matching_tokens(name):
     recording, answer, _, source = record_search(name)
     condensed = recording.condense()
-    assert [r.name for r in condensed.records] == [seen.name for seen in recording.contents()]
+    names = [r.name for r in condensed.records if not r.name.endswith(".rollout")]  # those are computed from the others
+    assert names == [seen.name for seen in recording.contents()]
     context = sequences(recording.records, recording.id_to_token)
     assert context["target"] == [[f"w{i}" for i in answer]]
     assert context["read"] == [[f"w{i}" for i in [SOS, *answer[:-1]]]]

@@ -127,10 +127,15 @@ def test_a_file_shows_the_numbers_of_the_model_without_requests(browser, recorde
     page, requests, problems = open_file(browser, tmp_path / "a.html")
     try:
         names = page.get_by_role("tab").all_inner_texts()
-        assert names == ["Scene", "Attention", "Generation", "Predictions", "Lens", "Decode", "States", "Numbers"]
+        tabs = ["Scene", "Attention", "Generation", "Predictions", "Lens", "Decode", "States", "Insight", "Numbers"]
+        assert names == tabs
         for name in names:
             page.get_by_role("tab", name=name).click()
             page.wait_for_selector(f"#panel[aria-labelledby=tab-{name.lower()}]:not([aria-busy]) > *")
+        page.get_by_role("tab", name="Insight").click()
+        page.wait_for_selector("#panel[aria-labelledby=tab-insight]:not([aria-busy]) .empty")
+        assert "this page was saved without it" in page.locator("#panel").inner_text()  # not an endless wait
+        page.get_by_role("tab", name="Numbers").click()
         page.get_by_label("Tensor", exact=True).select_option("decoder.layers.1.cross.weights")
         page.wait_for_selector(".scroll[aria-label='decoder.layers.1.cross.weights as a table']")
         values = recorded[0].condense().find("decoder.layers.1.cross.weights")[0].data[0, 0].numpy()

@@ -37,6 +37,23 @@ def test_recomputed_numbers_are_those_of_the_trace(server, single_pass_server):
     assert compared > 30
 
 
+def test_numbers_of_lens_and_rollout_are_explained(server, single_pass_server):
+    for where, name, text, tensors in (
+        (server, "transformer", TEXT, ("lens.ids", "lens.probabilities", "encoder.rollout", "decoder.rollout")),
+        (server, "rnnsearch", TEXT, ("lens.ids", "lens.probabilities")),
+        (single_pass_server, "critic", "it is great", ("lens.ids", "lens.probabilities")),
+        (single_pass_server, "tagger", "Ada lives in Rome", ("lens.ids", "lens.probabilities", "encoder.rollout")),
+    ):
+        trace = where.trace(name, text)
+        for tensor in tensors:
+            sent = where.get(f"/api/v1/traces/{trace['id']}/tensors/{tensor}").body
+            kind = next(t["dtype"] for t in trace["tensors"] if t["name"] == tensor)
+            (recorded,) = struct.unpack("<f" if kind == "f4" else "<i", sent[:4])
+            found = explain(where, trace, tensor, {})
+            assert found["value"] == pytest.approx(recorded, rel=1e-6) and found["text"], tensor
+            assert (found["expression"] is None) == (tensor == "lens.ids" or (name == "tagger" and "lens" in tensor))
+
+
 def test_an_explanation_of_a_changed_trace_has_the_change(server):
     trace = server.trace("transformer", TEXT)
     name = "decoder.layers.0.cross.weights"

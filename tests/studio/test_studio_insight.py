@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import regard
-from browsing import open_page, until
+from browsing import open_page, shows, until
 from regard.look.head_importance import head_importance_steps
 from regard.look.logit_attribution import logit_attribution
 
@@ -91,3 +91,81 @@ def test_the_page_shows_all_panels(browser, server):
         page.get_by_text("Light a token (source)").click()
         page.locator(".lit-token").first.hover()
         until(page, "document.querySelector('.heads + .readout').textContent.includes('→')")
+
+
+CHANGES = {
+    "head": {"kind": "head", "tensor": "decoder.layers.1.cross.weights", "head": 2},
+    "row": {"kind": "row", "tensor": "encoder.layers.0.attention.weights", "head": 1, "query": 1},
+    "positions": {"kind": "positions"},
+    "mask": {"kind": "mask"},
+    "token": {"kind": "token", "step": 1},
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_a_changed_trace_is_explained_with_its_changes(server, kind):
+    """The logits of the replayed pass are those that the changed pass recorded."""
+    trace, change = server.trace("transformer", TEXT, beam=1), dict(CHANGES[kind])
+    if kind == "row":
+        keys = next(t["shape"][2] for t in trace["tensors"] if t["name"] == change["tensor"])
+        change["weights"] = [1.0] + [0.0] * (keys - 1)
+    elif kind == "token":
+        change["id"] = trace["steps"][1]["best"][3]["id"]
+    fork = server.post(f"/api/v1/traces/{trace['id']}/fork", {"change": change}).table
+    for at in (0, 2):
+        response, lines = insight(server, fork, "attribution", f"at={at}")
+        assert response.status == 200, response.body
+        step, found = fork["steps"][at], lines[-1]["result"]
+        assert found["outputs"][at]["label"] == step["chosen"]["label"]
+        assert sum(part["value"] for part in found["parts"]) == pytest.approx(step["chosen"]["logit"], abs=1e-4)
+    _, lines = insight(server, fork, "integrated", "at=2")
+    if kind != "token":
+        assert lines[-1]["result"]["score"] == pytest.approx(fork["steps"][2]["log_prob"], abs=1e-4)
+    if kind == "head":
+        _, lines = insight(server, fork, "importance", "at=2")
+        heads = lines[-1]["result"]["heads"]
+        row = next(i for i, head in enumerate(heads) if (head["name"], head["head"]) == (change["tensor"], 2))
+        assert lines[-1]["result"]["changes"][row] == [0] * len(fork["steps"])  # it is off already
+        assert server.get(f"/api/v1/traces/{fork['id']}/saliency").status == 422  # of unchanged traces only
+
+
+def test_a_tagger_with_a_crf_says_that_its_logits_are_emissions(browser, single_pass_server):
+    trace = single_pass_server.trace("tagger", "Ada lives in Oslo .")
+    _, lines = insight(single_pass_server, trace, "attribution", "at=1")
+    found = lines[-1]["result"]
+    decoded = [label["label"] for label in trace["parts"]["tokens"]]
+    assert [output["token"] for output in found["outputs"][:5]] == decoded
+    with open_page(browser, single_pass_server.address) as page:
+        page.goto(f"{single_pass_server.address}/#/t/{trace['id']}?tab=insight&step=1")
+        card = page.locator("[data-tool=attribution]")
+        card.locator("tbody tr").first.wait_for()
+        assert "Viterbi" in page.locator("[data-value=note]").inner_text()
+        text = card.inner_text()
+        assert "emission logit" in text and f"transition from {decoded[0]}" in text
+        assert shows(card.locator("[data-value=transition]").inner_text(), found["chain"][1]["transition"])
+        assert shows(card.locator("[data-value='next transition']").inner_text(), found["chain"][1]["next_transition"])
+
+
+def test_rollout_of_a_text_is_a_colored_text_and_a_matrix(browser, server):
+    trace = server.trace("transformer", TEXT)
+    numbers = {
+        side: np.frombuffer(server.get(f"/api/v1/traces/{trace['id']}/tensors/{side}.rollout").body, "<f4")
+        for side in ("encoder", "decoder")
+    }
+    with open_page(browser, server.address) as page:
+        page.goto(f"{server.address}/#/t/{trace['id']}?tab=attention&position=1")
+        panel = page.locator("[data-panel=rollout]")
+        for side, rollout in numbers.items():
+            if side == "decoder":
+                panel.get_by_role("button", name="decoder").click()
+            size = int(len(rollout) ** 0.5)
+            until(page, f"document.querySelectorAll('[data-panel=rollout] .token').length === {size}")
+            for row in (1, size - 1):
+                panel.locator(".token").nth(row).click()
+                shares = panel.locator(".token small").all_inner_texts()
+                assert shares == [f"{share:.2f}" for share in rollout.reshape(size, size)[row].astype(float)]
+                assert panel.locator(".token").nth(row).get_attribute("aria-pressed") == "true"
+                assert f"position={row}" in page.evaluate("location.hash")
+            best = rollout.reshape(size, size)[size - 1].max()
+            assert shows(panel.locator("output .value").first.inner_text(), float(best))
+            assert panel.locator("canvas").first.is_visible()

@@ -48,7 +48,7 @@ Show attention weights, hidden states, predictions, gradients or feature maps of
 attention   attention weights: one row per output token, one column per input token
 roles       statistics of each attention head: weight on the previous token, on duplicates, induction, alignment
 states      activations of each unit at each token: hidden state, cell, gates, or the residual stream
-lens        logit lens: the most probable token if each layer were the last one
+lens        logit lens: the most probable token or label if each layer were the last one
 candidates  the most probable tokens at each position, and the rank of the actual one
 mix         weights of the layers of an ELMo, and what each layer contributes to each word
 gradients   gradient of each token's loss with respect to the state at each token; with --against how it
@@ -290,6 +290,8 @@ def _output_view(model: Model, text: str, options: ViewOptions) -> View:
     from regard.look.patching import patching_steps
 
     replay, at = model.replay(text), (options.units() or [0])[0]
+    if replay.note:
+        Console.of_verb().print(f"note: {replay.note}")
     with StageProgress(Console.of_verb()) as progress:
         if options.view == "patch":
             other = model.replay_of_text(replay, options.against[0])

@@ -8,7 +8,8 @@ from regard.look.highlighted_text import HighlightedText
 from regard.look.image_overlay import ImageOverlay
 from regard.look.image_views import BatchNormView, FiltersView, MapsView, PatchesView, PositionSimilarityView
 from regard.look.layer_mix import LayerMixView
-from regard.look.lens import LensHead, LensView
+from regard.look.lens import LensHead
+from regard.look.lens_view import LensView
 from regard.look.pixel_saliency import PixelSaliency
 from regard.look.recording import RecordInfo, Recording
 from regard.look.saliency import Saliency

@@ -34,8 +34,11 @@ Path = Sequence[tuple[Record, int]]
 Sequences = dict[str, list[list[str]]]
 """Per sequence ("source", "target", "read"): its tokens, in a list of one row."""
 
-KEPT = (PIXEL_MEAN, PIXEL_SCALE, "candidates", "vocabulary")
-"""facts of a record's context that views need: the scale of pixels, what is predicted, and the side of a vocabulary"""
+FIRST_PIECES = "first_pieces"
+"""fact of the context of an encoder of subwords: the position of each word's first piece"""
+KEPT = (PIXEL_MEAN, PIXEL_SCALE, "candidates", "vocabulary", FIRST_PIECES)
+"""facts of a record's context that views need: the scale of pixels, what is predicted, the side of a vocabulary, and
+where words begin"""
 
 
 def condense(records: Sequence[Record], id_to_token: IdToToken, window: int = 0) -> list[Record]:
@@ -91,6 +94,8 @@ def sequences(records: Sequence[Record], id_to_token: IdToToken, window: Generat
     {'read': [['The', ' sea']]}
     """
     source = _first_row("source", "source", records, id_to_token)
+    words = _first_row("word", "word", records, id_to_token)
+    source |= words if words.get("word") != source.get("source") else {}
     decodings = [one for one in passes("logits", records) if one.is_decoding]
     if not decodings:
         return source | _first_row("target", "read", records, id_to_token)

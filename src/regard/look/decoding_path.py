@@ -23,6 +23,8 @@ from regard.trace import Record
 
 ANSWER = "answer"
 """Name of the record of the generated ids."""
+SEQUENCES = ("source", "target", "read", "word")
+"""sequences of a condensed recording: the source, the answer, the decoder's input, and words that are read as pieces"""
 IdToToken = Mapping[str, Callable[[int], str]]
 """Per side ("source", "target"): id -> token."""
 

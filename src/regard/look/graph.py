@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from regard.look.decoding_path import ANSWER, input_side
-from regard.look.graph_kinds import PartKind, describe_part
+from regard.look.graph_kinds import SCALED, PartKind, describe_part
 from regard.look.states import is_initial
 from regard.trace import Record
 
@@ -92,6 +92,9 @@ def _parts(records: Sequence[Record]) -> Iterator[tuple[str, list[str]]]:
         module, _, last = name.rpartition(".")
         whole = any(f"{module}.{own}" in known for own in ("weights", "activations", "hidden", "convolution"))
         single = last in (*SUMS, *INPUTS, "embedding", "residual", "features", "feature_map", "image", "patches")
+        if last == SCALED and f"{module}.embedding" in known:
+            bases[f"{module}.embedding"].append(name)
+            continue
         bases.setdefault(module if module and whole and not single else name, []).append(name)
     initial = {record.name for record in records if is_initial(record)}
     order = {name: i for i, name in enumerate(names)}
@@ -239,6 +242,7 @@ class GraphWalk:
         """A layer of ELMo: both directions side by side."""
         module, _, last = node.id.rpartition(".layer")
         both = [f"{module}.{stack}.layers.{int(last) - 1}" for stack in ("stack", "backward_stack")]
+        both = [f"{name}.residual_sum" if self._is_summed(name) else name for name in both]
         self._link([name for name in both if name in self.nodes] or self._in_stack(node, "embedding"), node)
         self._move(node, stream)
 
@@ -291,17 +295,17 @@ class GraphWalk:
         self._link(entry, node)
         if any(self.nodes[start].kind == "cross-attention" for start in entry):
             self._link(words[:1] if node.layer is None else stream.residual, node)
-        if self._is_summed(node):  # GNMT's decoder reads its context in every layer
+        if self._is_summed(node.id):  # GNMT's decoder reads its context in every layer
             self._link(self._in_stack(node, "cross-attention"), node)
         self._link(self._in_stack(node, "bridge"), node, "start")
         stream.entry = entry
         stream.heads, stream.added = [*stream.heads, node.id] if backward else [node.id], []
-        if not self._is_summed(node):
+        if not self._is_summed(node.id):
             stream.residual = list(stream.heads)
 
-    def _is_summed(self, node: GraphNode) -> bool:
+    def _is_summed(self, layer: str) -> bool:
         """Whether the output of a recurrent layer is added to its input."""
-        return f"{node.id}.residual_sum" in self.records
+        return f"{layer}.residual_sum" in self.records
 
     def _bridge(self, node: GraphNode, stream: Stream) -> None:
         self._link(self._memory(node), node, "memory")

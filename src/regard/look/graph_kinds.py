@@ -12,8 +12,11 @@ from regard.trace import Record
 
 GATED = {"forget": "LSTM", "reset": "GRU"}
 """recurrent cells by one of their gates"""
+SCALED = "scaled_embedding"
+"""record of an embedding times the square root of its width, which is what positions are added to"""
 NAMED = {
     "embedding": ("embedding", "Embedding"),
+    SCALED: ("embedding", "Embedding × √width"),
     "segment": ("segment", "Segment embedding"),
     "normalized": ("norm", "Norm"),
     "residual_sum": ("sum", "Residual sum"),
@@ -29,7 +32,7 @@ NAMED = {
     "hidden": ("dense", "Hidden layer"),
 }
 """kind and title by the last part of a name"""
-OUTPUTS = ("output", "hidden", "context", "normalized", "norm", "convolution")
+OUTPUTS = (SCALED, "output", "hidden", "context", "normalized", "norm", "convolution")
 """the record of a part that is its output, the first that it has"""
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from regard.look import svg
 from regard.look.color_scales import ColorScale, DivergingScale, LinearScale
@@ -57,15 +59,22 @@ def image_pixels(record: Record, row: int = 0) -> np.ndarray:
     >>> image_pixels(Record("encoder.image", (), torch.tensor([[[[-1.0, 3.0]]]]), {}, facts))[0].tolist()
     [[50, 50, 50], [250, 250, 250]]
     """
-    values = record.data[row].detach().cpu().double().numpy()
+    return pixel_values(record, row).to(torch.uint8).numpy()
+
+
+def pixel_values(record: Record, row: int = 0) -> Tensor:
+    """The same as whole numbers in double precision, by torch operations, which a tape can explain."""
+    values = record.data[row].detach().cpu().double()
     if PIXEL_MEAN in record.context:
-        mean_C, scale_C = (np.asarray(record.context[name], np.float64) for name in (PIXEL_MEAN, PIXEL_SCALE))
-        values = values * scale_C[:, None, None] + mean_C[:, None, None]
+        mean_C11, scale_C11 = (
+            torch.tensor(record.context[name], dtype=torch.float64).view(-1, 1, 1) for name in (PIXEL_MEAN, PIXEL_SCALE)
+        )
+        values = values * scale_C11 + mean_C11
     else:  # the range is not known: the smallest value is black, the largest white
         low, high = float(values.min()), float(values.max())
         values = (values - low) * (255 / (high - low) if high > low else 0.0)
-    pixels = np.moveaxis(values.round().clip(0, 255).astype(np.uint8), -3, -1)
-    return np.repeat(pixels, 3, -1) if pixels.shape[-1] == 1 else pixels[..., :3]
+    pixels = values.round().clamp(0, 255).movedim(-3, -1)
+    return pixels.repeat_interleave(3, -1) if pixels.shape[-1] == 1 else pixels[..., :3]
 
 
 def cell_grid(positions: int, height: int, width: int) -> tuple[int, int, int] | None:

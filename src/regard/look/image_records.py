@@ -1,16 +1,19 @@
-"""Records computed from those of an image or a clip, for the page: pixels, rollout, similarity of positions."""
+"""Records computed from those of an image or a clip, for the page: pixels, rollout, similarity of positions.
+
+Torch operations compute them, so that a tape of the pass explains their numbers as it does those of the pass.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
+from torch import Tensor
 
 from regard.errors import RegardError
-from regard.look.image_overlay import FRAME, find_image, image_pixels
-from regard.look.image_views import position_similarity_view
-from regard.look.rollout import rollout_view
+from regard.look.image_overlay import FRAME, find_image, pixel_values
+from regard.look.image_views import position_similarity
+from regard.look.rollout import patch_rollout
 from regard.trace import Record
 
 PIXELS, ROLLOUT, SIMILARITY = "pixels", "rollout", "position_similarity"
@@ -23,18 +26,16 @@ def image_records(records: Sequence[Record]) -> list[Record]:
     if image is None:
         return []
     frame = (FRAME,) if FRAME in image.axes else ()
-    made = [_record(PIXELS, (*frame, "row", "column", "color"), image_pixels(image), image)]
+    made = [_record(PIXELS, (*frame, "row", "column", "color"), pixel_values(image).to(torch.int32), image)]
     try:
         patch, other = ("patch_row", "patch_column"), ("row", "column")
-        made.append(_record(ROLLOUT, patch, rollout_view(records).maps[0], image))
-        made.append(_record(SIMILARITY, (*patch, *other), position_similarity_view(records).similarity, image))
+        made.append(_record(ROLLOUT, patch, patch_rollout(records).float(), image))
+        made.append(_record(SIMILARITY, (*patch, *other), position_similarity(records).float(), image))
     except RegardError:  # not a Vision Transformer
         return made
     return made
 
 
-def _record(name: str, axes: tuple[str, ...], numbers: np.ndarray, image: Record) -> Record:
-    data = torch.from_numpy(np.ascontiguousarray(numbers))
-    data = data.float() if data.is_floating_point() else data.int()
+def _record(name: str, axes: tuple[str, ...], data: Tensor, image: Record) -> Record:
     labels = {FRAME: image.labels[FRAME]} if FRAME in axes and FRAME in image.labels else {}
     return Record(name, ("batch", *axes), data[None], labels, image.context)

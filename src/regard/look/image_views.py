@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch.nn.functional as F
+from torch import Tensor
 
 from regard.errors import ConfigError, ModelError
 from regard.look.color_scales import ColorScale, DivergingScale, LinearScale
@@ -251,15 +253,24 @@ def patches_view(records: Sequence[Record], row: int) -> PatchesView:
 
 def position_similarity_view(records: Sequence[Record]) -> PositionSimilarityView:
     """The view behind Recording.position_similarity()."""
-    patches = find_patches(records)
-    base = patches.name.removesuffix("patches")
+    return PositionSimilarityView(_find_positions(records).name, position_similarity(records).numpy())
+
+
+def position_similarity(records: Sequence[Record]) -> Tensor:
+    """(rows, columns, rows, columns): cosines of the position embeddings, by torch operations."""
+    down, across = find_patches(records).data.shape[1:3]
+    vectors = _find_positions(records).data[0, -down * across :].detach().cpu().double()  # without [CLS]
+    units = F.normalize(vectors, dim=1)
+    return (units @ units.t()).reshape(down, across, down, across)
+
+
+def _find_positions(records: Sequence[Record]) -> Record:
+    """The record of a Vision Transformer's position embeddings."""
+    base = find_patches(records).name.removesuffix("patches")
     position = next((record for record in records if record.name == f"{base}position"), None)
     if position is None:
         raise ModelError("no position embeddings were recorded")
-    down, across = patches.data.shape[1:3]
-    vectors = position.data.detach().cpu().double().numpy()[0, -down * across :]  # without [CLS]
-    units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    return PositionSimilarityView(position.name, (units @ units.T).reshape(down, across, down, across))
+    return position
 
 
 def find_patches(records: Sequence[Record]) -> Record:

@@ -9,6 +9,7 @@ the sum misses, because the line is cut into steps, is the completeness error. P
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,7 +120,7 @@ class EmbeddingLine:
 
         hooks = [part.register_forward_hook(scale) for part in self.parts]
         try:
-            with torch.enable_grad():
+            with torch.enable_grad(), self.replay.run_changed() if self.replay.changes else nullcontext():
                 logits_NPV = self.replay.logits(len(shares_N)).double()
                 scores_N = self.replay.output_values(logits_NPV.log_softmax(-1))[:, self.at]
                 if not scaled:

@@ -46,4 +46,5 @@ def finish(steps: Steps, name: str, progress: Progress) -> View:
 def to_dict(view: View, replay: Replay) -> dict[str, Any]:
     """Plain data of a view, with the outputs that can be chosen."""
     outputs = [vars(output) | {"label": token_label(output.token)} for output in replay.outputs]
-    return view.to_dict() | {"outputs": outputs}
+    chain = [vars(scores) for scores in replay.chain]
+    return view.to_dict() | {"outputs": outputs, "note": replay.note, "chain": chain}

@@ -24,7 +24,7 @@ from regard.look.bars import BarsView
 from regard.look.decoding_path import layer_number
 from regard.look.replay import Output, Replay
 from regard.look.tokens import token_label
-from regard.trace import Record, record
+from regard.trace import Record
 
 INPUTS = ("embedding", "position", "segment")
 STATES = {"hidden": "recurrent layer", "start": "initial state"}
@@ -78,7 +78,7 @@ def logit_attribution(replay: Replay, at: int = 0) -> LogitAttribution:
     names = {r.name: r for r in trace.records}
     replace = {name: leaves.make(name) for name in names if _is_part(name, names)}
     linear = LinearizedFunctions()
-    with torch.enable_grad(), linear, record(replay.module, replace):
+    with torch.enable_grad(), linear, replay.run_changed(replace):
         logit = replay.logits()[0, at, output.id]
     values = {name: leaves.contributions(name, logit, "head" in names[name].axes) for name in replace}
     parts = [part for name, found in values.items() for part in _parts(name, names[name], found)]
@@ -94,8 +94,10 @@ def logit_attribution(replay: Replay, at: int = 0) -> LogitAttribution:
     if abs(rest) > SMALL * max(1.0, abs(total), max(abs(part.value) for part in parts)):
         parts.append(LogitPart("rest", rest))
     where = f" after {token_label(output.place)}" if output.place and replay.read is not None else ""
-    title = f"logit of {token_label(output.token)}{where}: what each part adds"
-    notes = [f"sum of the parts {sum(part.value for part in parts):.4f}, logit {total:.4f}"]
+    emission = "emission " if replay.chain else ""
+    title = f"{emission}logit of {token_label(output.token)}{where}: what each part adds"
+    notes = [f"sum of the parts {sum(part.value for part in parts):.4f}, {emission}logit {total:.4f}"]
+    notes += [f"the CRF adds: {replay.chain[at].text}"] if replay.chain else []
     labels, numbers = [part.label for part in parts], np.array([part.value for part in parts])
     return LogitAttribution(title, labels, numbers, notes, parts, total, output)
 

@@ -17,11 +17,12 @@ from regard.look import (
     caption_attention,
     condense,
     decoding_path,
+    derived_records,
     head_roles,
     html,
-    image_records,
     image_views,
     lens,
+    lens_view,
     rollout,
     states,
     text_rollout,
@@ -34,7 +35,8 @@ from regard.look.head_roles import HeadRolesView
 from regard.look.image_overlay import ImageOverlay, find_image
 from regard.look.image_views import BatchNormView, FiltersView, MapsView, PatchesView, PositionSimilarityView
 from regard.look.layer_mix import LayerMixView, layer_mix_view
-from regard.look.lens import LensHead, LensView
+from regard.look.lens import LensHead
+from regard.look.lens_view import LensView
 from regard.look.states import StatesView
 from regard.look.terminal import ColorDepth
 from regard.look.text_rollout import TextRollout
@@ -74,7 +76,7 @@ class Recording:
     id_to_token: Mapping[str, Callable[[int], str]] = field(default_factory=dict)
     """per side ("source", "target"): id -> token, for axes whose labels are ids"""
     lens_head: LensHead | None = None
-    """the model's last norm and output projection, for the logit lens"""
+    """the model's end, for the logit lens"""
 
     @property
     def records(self) -> list[Record]:
@@ -175,11 +177,14 @@ class Recording:
         return states.states_view(self.records, self.id_to_token, (name, layer), units, (row, hypothesis))
 
     def lens(self, layer: int | None = None) -> LensView:
-        """Logit lens of the first sentence: the most probable tokens after each layer, or after one, at each position.
+        """Logit lens of the first sentence: the most probable tokens or labels after each layer, or after one.
 
-        The output of the layer goes through the model's last norm and its output projection (nostalgebraist 2020).
+        The output of the layer goes through the model's own end, as if it were the last one (nostalgebraist 2020).
         """
-        return lens.lens_view(self.condense().records, self.id_to_token, layer)
+        short = self.condense()
+        if self.lens_head is not None and not short.find(lens.IDS):
+            lens.lens_records(short.records, self.lens_head)  # it raises the reason
+        return lens_view.lens_view(short.records, self.id_to_token, layer)
 
     def candidates(self) -> CandidatesView:
         """The most probable tokens at each position of the first sentence, and the rank of the actual ones."""
@@ -252,14 +257,11 @@ class Recording:
     def condense(self, window: int = 0) -> Recording:
         """The path of the first sentence's answer only, with one record per name, and what is computed from them.
 
-        That is the logit lens of a text; of an image its pixels, attention rollout and similarity of positions.
+        That is the logit lens, attention rollout over a text; of an image its pixels, rollout, similarity of positions.
         `window`: of a text that was generated in several windows, the number of one.
         """
         records = condense.condense(self.records, self.id_to_token, window)
-        if not any(record.name == lens.IDS for record in records):
-            records = [*records, *lens.lens_records(records, self.lens_head)]
-        if not any(record.name == image_records.PIXELS for record in records):
-            records = [*records, *image_records.image_records(records)]
+        records = derived_records.with_derived(records, self.lens_head)
         return Recording(Trace(records=records), self.id_to_token, self.lens_head)
 
     def header(self, whole: Recording | None = None, window: int = 0) -> dict[str, Any]:

@@ -6,7 +6,8 @@ one forward pass, whose logits are those of the search up to rounding; a changed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,10 @@ from regard.errors import ConfigError
 from regard.sequence import Rows, Tokens
 from regard.trace import Record, Trace, record
 
+EMISSIONS = (
+    "A CRF chose these labels: the Viterbi algorithm adds transition scores between neighbors to the emission logits. "
+    "The tools explain the emission logit of one label, and its log-probability among the emissions of its word."
+)
 Replacement = Callable[[Tensor], Tensor]
 """value of a tap -> the value that the pass continues with"""
 
@@ -32,6 +37,27 @@ class Output:
     """the token, or the name of the label"""
     place: str
     """where it was chosen: the token that was read last, the word that got the label; "" if there is one output"""
+
+
+@dataclass(frozen=True)
+class ChainScores:
+    """Scores that a CRF adds to the emission logit of one label of the decoded sequence."""
+
+    before: str
+    """label of the word before; "" at the first word"""
+    transition: float
+    """from that label; at the first word the score of starting with this one"""
+    after: str
+    """label of the next word; "" at the last one"""
+    next_transition: float
+    """to that label; at the last word the score of ending with this one"""
+
+    @property
+    def text(self) -> str:
+        """Both scores in part of a sentence."""
+        start = f"transition from {self.before}" if self.before else "start"
+        end = f"transition to {self.after}" if self.after else "end"
+        return f"{start} {self.transition:.4f}, {end} {self.next_transition:.4f}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +76,10 @@ class Replay:
     """per side ("source", "target"): the tokens that are read"""
     prompt: int = 0
     """number of ids that the decoder reads first; the others are the answer"""
+    chain: tuple[ChainScores, ...] = ()
+    """of each output, where a CRF decodes labels: its logits are emissions, without the scores of transitions"""
+    changes: Callable[[], Mapping[str, Replacement]] | None = None
+    """what a changed pass replaces, by name of a tap; made anew for each pass, since it may count calls"""
 
     def logits(self, rows: int = 1) -> Tensor:
         """(rows, outputs, V): logits of one forward pass over so many copies of the input."""
@@ -67,21 +97,39 @@ class Replay:
     @torch.no_grad()
     def log_probs(self, replace: Mapping[str, Replacement] | None = None, rows: int = 1) -> Tensor:
         """(rows, outputs): log-probability of each output, in a traced pass with replaced values."""
-        with record(self.module, replace) as trace:
-            trace.records = _Nothing()
+        with self.run_changed(replace):
             return self.output_values(self.logits(rows).double().log_softmax(-1))
 
     @torch.no_grad()
     def record(self, replace: Mapping[str, Replacement] | None = None) -> tuple[Trace, Tensor]:
         """The records of a traced pass, and its logits (outputs, V)."""
-        with record(self.module, replace) as trace:
+        with record(self.module, self.replacements(replace)) as trace:
             logits = self.logits()[0]
         return trace, logits
+
+    @contextmanager
+    def run_changed(self, replace: Mapping[str, Replacement] | None = None) -> Iterator[None]:
+        """Passes inside the block are traced, with replaced values; nothing is recorded."""
+        with record(self.module, self.replacements(replace)) as trace:
+            trace.records = _Nothing()
+            yield
+
+    def replacements(self, replace: Mapping[str, Replacement] | None = None) -> dict[str, Replacement]:
+        """The changes of this pass, and then `replace`."""
+        found: dict[str, Replacement] = {} if self.changes is None else dict(self.changes())
+        for name, function in (replace or {}).items():
+            found[name] = _chain(found[name], function) if name in found else function
+        return found
 
     def output_values(self, values_NPV: Tensor) -> Tensor:
         """(N, P): of (N, P, V) the values of the outputs."""
         ids = torch.tensor([output.id for output in self.outputs], device=values_NPV.device)
         return values_NPV.gather(2, ids[None, :, None].expand(values_NPV.shape[0], -1, 1)).squeeze(2)
+
+    @property
+    def note(self) -> str:
+        """What the logits are that these tools explain, where it is not what the output was chosen by."""
+        return EMISSIONS if self.chain else ""
 
     def check(self, at: int) -> Output:
         """The output with a number."""
@@ -90,6 +138,10 @@ class Replay:
             more = "" if len(self.outputs) <= 8 else ", ..."
             raise ConfigError(f"output: expected 0 to {len(self.outputs) - 1} ({known}{more}), got {at}")
         return self.outputs[at]
+
+
+def _chain(first: Replacement, second: Replacement) -> Replacement:
+    return lambda value: second(first(value))
 
 
 class _Nothing(list[Record]):

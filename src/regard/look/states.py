@@ -212,8 +212,8 @@ def is_initial(record: Record) -> bool:
 
 
 def is_backwards(record: Record) -> bool:
-    """Whether a record holds one position of several that are read from the last to the first."""
-    return "position" not in record.axes and bool(record.context.get("backwards"))
+    """Whether a record is of positions that are read from the last to the first, in this order."""
+    return bool(record.context.get("backwards")) and not record.context.get("condensed")
 
 
 def preferred_kind(names: Sequence[str]) -> list[str]:

@@ -20,6 +20,8 @@ from regard.look.view import MatrixView
 from regard.trace import Record
 
 SELF_ATTENTION = re.compile(r"(\w+)\.layers\.(\d+)\.attention\.weights")
+ROLLOUT = "rollout"
+"""last part of the names of the records"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,21 +47,39 @@ class TextRollout(MatrixView):
 
 def text_rollout(records: Sequence[Record], layer: int | None = None, name: str | None = None) -> TextRollout:
     """The view behind Recording.text_rollout(), of condensed records; by default of the first stack."""
-    stacks: dict[str, dict[int, Record]] = {}
-    for record in records:
-        if found := SELF_ATTENTION.fullmatch(record.name):
-            stacks.setdefault(found[1], {})[int(found[2])] = record
+    stacks = _stacks(records)
     if not stacks:
         raise ModelError("attention rollout needs layers of self-attention, and this model has none; use --view states")
     stack = next(iter(stacks)) if name is None else name.removesuffix(".*")
     if stack not in stacks:
         raise ConfigError(f"name: the stacks with self-attention are {', '.join(stacks)}, got {name!r}")
-    layers = dict(sorted(stacks[stack].items()))
+    layers = stacks[stack]
     last = max(layers) if layer is None or layer == -1 else layer
     if last not in layers:
         raise ConfigError(f"layer: the layers are {', '.join(map(str, layers))}, got {layer}")
-    weights = [record.data[0].double().numpy() for number, record in layers.items() if number <= last]
+    rollout_SS = attention_rollout([record.data[0] for number, record in layers.items() if number <= last])
     label = layers[last].labels.get("key")
-    size = weights[0].shape[-1]
-    tokens = [str(i + 1) for i in range(size)] if label is None else list(label[0])
-    return TextRollout(stack, last, tokens, attention_rollout(weights))
+    tokens = [str(i + 1) for i in range(len(rollout_SS))] if label is None else list(label[0])
+    return TextRollout(stack, last, tokens, rollout_SS.numpy())
+
+
+def rollout_records(records: Sequence[Record]) -> list[Record]:
+    """A record of the rollout of each stack over a text, through all layers; of an image see image_records.py."""
+    made = []
+    for stack, layers in _stacks(records).items():
+        patches = any(record.name == f"{stack}.patches" for record in records)
+        last = layers[max(layers)]
+        if patches or any(record.data.shape[-2] != record.data.shape[-1] for record in layers.values()):
+            continue  # an image, or queries of a part of the text
+        data = attention_rollout([record.data[0] for record in layers.values()]).float()
+        made.append(Record(f"{stack}.{ROLLOUT}", ("batch", "query", "key"), data[None], last.labels, last.context))
+    return made
+
+
+def _stacks(records: Sequence[Record]) -> dict[str, dict[int, Record]]:
+    """Self-attention weights by stack and layer, the lowest layer first."""
+    stacks: dict[str, dict[int, Record]] = {}
+    for record in records:
+        if found := SELF_ATTENTION.fullmatch(record.name):
+            stacks.setdefault(found[1], {})[int(found[2])] = record
+    return {stack: dict(sorted(layers.items())) for stack, layers in stacks.items()}

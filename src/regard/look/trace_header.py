@@ -12,16 +12,15 @@ from regard.errors import ModelError
 from regard.look import lens
 from regard.look.beam_tree import beam_tree
 from regard.look.candidates import candidates_view
-from regard.look.decoding_path import ANSWER, IdToToken, axis_side, to_tokens
+from regard.look.decoding_path import ANSWER, SEQUENCES, IdToToken, axis_side, to_tokens
 from regard.look.graph import model_graph
 from regard.look.head_roles import head_roles
+from regard.look.lens_view import lens_tokens
 from regard.look.tokens import token_label
 from regard.look.trace_file import FORMAT
 from regard.look.windows import find_window, generation_windows
 from regard.trace import Record
 
-SEQUENCES = ("source", "target", "read")
-"""the source, the answer, the decoder's input"""
 TOP_LOGITS = 50
 """number of the largest logits per step in the header"""
 
@@ -38,6 +37,7 @@ def trace_header(
         "steps": _steps(records, id_to_token),
         "predictions": _predictions(records, id_to_token),
         "lens_tokens": _lens_tokens(records, id_to_token),
+        "lens": _lens(records),
         "beam": beam_tree(whole, id_to_token, find_window(whole, window)),
         "window": describe_window(whole, window),
         "graph": model_graph(records),
@@ -157,12 +157,25 @@ def _predictions(records: Sequence[Record], id_to_token: IdToToken) -> dict[str,
 
 
 def _lens_tokens(records: Sequence[Record], id_to_token: IdToToken) -> dict[str, dict[str, Any]]:
-    """Tokens of the ids in the logit lens."""
+    """Tokens or labels of the ids in the logit lens."""
     record = next((record for record in records if record.name == lens.IDS), None)
     if record is None:
         return {}
-    ids, side = record.data.unique().tolist(), record.context.get(lens.VOCABULARY)
-    return {str(i): _token(token) for i, token in zip(ids, to_tokens(ids, side, id_to_token), strict=True)}
+    ids = record.data.unique().tolist()
+    return {str(i): _token(token) for i, token in zip(ids, lens_tokens(ids, record, id_to_token), strict=True)}
+
+
+def _lens(records: Sequence[Record]) -> dict[str, Any] | None:
+    """What followed or was chosen at each position of the logit lens, and its notes; None if there is no lens."""
+    context = next((record.context for record in records if record.name == lens.IDS), None)
+    if context is None:
+        return None
+    return {
+        "actual": [_token(token) for token in context.get(lens.ACTUAL, ())],
+        "actual_title": context.get(lens.ACTUAL_TITLE, lens.NEXT),
+        "whole": bool(context.get(lens.WHOLE)),
+        "notes": list(context.get(lens.NOTES, ())),
+    }
 
 
 def _first_row(records: Sequence[Record], name: str) -> Tensor | None:

@@ -23,6 +23,9 @@ INPUT_PARTS = ("embed", "positions", "segments", "input_embedding")
 ReceptiveField = Literal["full", "local", "left", "position"]
 """The part of the source that the output at a position depends on"""
 
+RecordedValues = Callable[[str], Tensor]
+"""name of a tap inside a module -> its recorded values of one text: (P, D), or (D,) of a value that is made once"""
+
 
 @dataclass(frozen=True)
 class State(Rows):
@@ -76,6 +79,10 @@ class Encoder(nn.Module, ABC):
     @abstractmethod
     def forward(self, source: Any) -> Memory: ...
 
+    def lens_states(self, x: Tensor) -> Tensor:
+        """States, as if `x` were outputs of the last layer: a last norm, if there is one."""
+        return x
+
     def embeddings(self) -> tuple[nn.Module, ...]:
         """The modules that turn ids into vectors: saliency attributes an answer to their outputs."""
         embed: Any = self.embed
@@ -98,10 +105,11 @@ class Decoder(nn.Module, ABC):
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
         """Features (N, T, D) and the next state. Consumes `state`."""
 
-    def lens_features(self, x_PD: Tensor) -> Tensor | None:
+    def lens_features(self, x_PD: Tensor, recorded: RecordedValues) -> Tensor | None:
         """Features, as if `x_PD` were outputs of the last layer: the logit lens projects the outputs of every layer.
 
-        None if there are no such layers: the features have another source than the layers below them.
+        Features that are made of more than the last layer take the rest as it was recorded. None: there is no such
+        reading of a layer.
         """
         return None
 

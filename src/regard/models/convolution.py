@@ -89,9 +89,10 @@ class ConvolutionEncoder(Encoder):
         counted_1S = torch.arange(source.data.shape[1], device=source.data.device)[None]
         positions = self.positions(counted_1S if source.positions is None else source.positions)
         embedded_BSD = tap(self, "embedding", self.embed(source.data), "batch position:source width")
+        scaled_BSD = tap(self, "scaled_embedding", embedded_BSD * self.scale, "batch position:source width")
         if tracing():  # one row of positions serves the whole batch; a record has a row for each text
             positions = tap(self, "position", positions.expand_as(embedded_BSD), "batch position:source width")
-        x_BSD = self.dropout(embedded_BSD * self.scale + positions)
+        x_BSD = self.dropout(scaled_BSD + positions)
         outs = [tap(self, "residual", x_BSD, "batch position:source width")]
         for i, layer in enumerate(self.layers):
             conv_BSD = layer(source.like(self.dropout(outs[-1]) if i else outs[-1]))

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from regard.config import check_at_least, check_share
 from regard.errors import ConfigError
-from regard.models.base import Decoder, EmptyEncoder, Encoder, EncoderDecoder, ModelConfigBase, State
+from regard.models.base import Decoder, EmptyEncoder, Encoder, EncoderDecoder, ModelConfigBase, RecordedValues, State
 from regard.models.recurrent import require_unpacked
 from regard.models.seq2seq import StackState
 from regard.nn.bridge import show_initial
@@ -128,7 +128,7 @@ class ResidualStack(nn.Module):
         outs, ends = list[Tensor](), []
         for layer, state in zip(self.layers, states, strict=True):
             out_BLD, end = layer(x.like(self.dropout(x.data)), state)
-            x = x.like(out_BLD + x.data if outs else out_BLD)
+            x = x.like(tap(layer, "residual_sum", out_BLD + x.data, "batch position width") if outs else out_BLD)
             outs.append(x.data)
             ends.append(end)
         return tuple(outs), tuple(ends)
@@ -145,6 +145,9 @@ class CharacterLM(Decoder):
     def start(self, memory: Memory, max_tokens: int) -> State:
         zeros = self.stack.zeros(memory.states.data)
         return State(memory.states, StackState(show_initial(self.stack.layer_list(), zeros)))
+
+    def lens_features(self, x_PD: Tensor, recorded: RecordedValues) -> Tensor:
+        return x_PD
 
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
         x_NTD = self.embed(require_unpacked(tokens).data)

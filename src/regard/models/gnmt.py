@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
-from regard.models.base import Decoder, Encoder, EncoderDecoderConfigBase, State
+from regard.models.base import Decoder, Encoder, EncoderDecoderConfigBase, RecordedValues, State
 from regard.models.recurrent import check_recurrent, require_unpacked
 from regard.models.seq2seq import StackState
 from regard.nn.alignment import Additive, Alignment
@@ -126,6 +126,9 @@ class GNMTDecoder(Decoder):
         like = memory.states.data
         states = show_initial((self.first, *self.stack.layers), (self.first.zeros(like), *self.stack.zeros(like)))
         return State(self.cross.annotate(memory.states), StackState(states))
+
+    def lens_features(self, x_PD: Tensor, recorded: RecordedValues) -> Tensor:
+        return x_PD
 
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:
         lowest, *upper = state.hypothesis.layers

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from regard.config import check_at_least, check_share
 from regard.errors import ConfigError
-from regard.models.base import Decoder, EmptyEncoder, EncoderDecoder, Layer, ModelConfigBase, State
+from regard.models.base import Decoder, EmptyEncoder, EncoderDecoder, Layer, ModelConfigBase, RecordedValues, State
 from regard.nn.attention import AttentionMask, KeysValues, SelfAttention, check_heads
 from regard.nn.feedforward import GELUFeedForward
 from regard.nn.kv_cache import KVCache
@@ -172,7 +172,7 @@ class GPT(Decoder):
     def start(self, memory: Memory, max_tokens: int) -> State:
         return State(memory.states, KVCache.empty(memory, len(self.layers), self.heads, max_tokens, self.head_size))
 
-    def lens_features(self, x_PD: Tensor) -> Tensor:
+    def lens_features(self, x_PD: Tensor, recorded: RecordedValues) -> Tensor:
         return self.norm(x_PD)
 
     def hidden_state(self, state: State) -> None:

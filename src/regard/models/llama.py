@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from regard.config import check_at_least, check_share
 from regard.errors import ConfigError
-from regard.models.base import Decoder, EmptyEncoder, EncoderDecoder, Layer, ModelConfigBase, State
+from regard.models.base import Decoder, EmptyEncoder, EncoderDecoder, Layer, ModelConfigBase, RecordedValues, State
 from regard.nn.attention import AttentionMask, GroupedQueryAttention, KeysValues, check_heads
 from regard.nn.feedforward import SwiGLU
 from regard.nn.kv_cache import KVCache
@@ -169,5 +169,5 @@ class Llama(Decoder):
         features_NTD = tap(self, "features", self.norm(x_NTD), AXES)
         return features_NTD, replace(state, hypothesis=cache.advance(tokens, caches))
 
-    def lens_features(self, x_PD: Tensor) -> Tensor:
+    def lens_features(self, x_PD: Tensor, recorded: RecordedValues) -> Tensor:
         return self.norm(x_PD)

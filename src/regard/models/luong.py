@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import ConfigError
-from regard.models.base import Decoder, Encoder, EncoderDecoderConfigBase, State
+from regard.models.base import Decoder, Encoder, EncoderDecoderConfigBase, RecordedValues, State
 from regard.models.recurrent import RecurrentEncoder, check_recurrent, require_unpacked
 from regard.nn.alignment import SCORES, Alignment, Annotations, ScoreName, weighted_sum
 from regard.nn.bridge import make_bridge, show_initial, tap_once
@@ -117,10 +117,17 @@ class LuongDecoder(Decoder, ABC):
     def attend(self, hidden_NTD: Tensor, source: LuongSource) -> Tensor:
         """(N, T, D): tanh(Wc [context; hidden]), eq. 5. Wc is applied to the states, before the weighted sum."""
         if tracing():  # through the context, so that a replaced context takes effect
-            of_context = self.context_projection(self.cross(hidden_NTD, source.annotations))
-        else:
-            of_context = weighted_sum(self.cross.weights(hidden_NTD, source.annotations), source.projected)
+            return self.attentional_vector(hidden_NTD, self.cross(hidden_NTD, source.annotations))
+        of_context = weighted_sum(self.cross.weights(hidden_NTD, source.annotations), source.projected)
         return torch.tanh(of_context + self.hidden_projection(hidden_NTD))
+
+    def attentional_vector(self, hidden: Tensor, context: Tensor) -> Tensor:
+        """tanh(Wc [context; hidden]) of states and contexts at any number of positions."""
+        return torch.tanh(self.context_projection(context) + self.hidden_projection(hidden))
+
+    def lens_features(self, x_PD: Tensor, recorded: RecordedValues) -> Tensor:
+        """The attentional vector of a layer's state and of the context that the top layer attended to."""
+        return self.attentional_vector(x_PD, recorded("cross.context"))
 
 
 class InputFeedingDecoder(LuongDecoder):

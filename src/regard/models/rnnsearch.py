@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from regard.config import check_at_least, check_share
 from regard.errors import ConfigError
-from regard.models.base import Decoder, Encoder, EncoderDecoderConfigBase, State
+from regard.models.base import Decoder, Encoder, EncoderDecoderConfigBase, RecordedValues, State
 from regard.models.recurrent import require_unpacked
 from regard.nn.alignment import Additive, Alignment, Annotations, weighted_sum
 from regard.nn.bridge import LinearBridge, show_initial, summary_width
@@ -151,13 +151,20 @@ class RNNsearchDecoder(Decoder):
         run = self._run_traced if tracing() else self._run
         hidden_NLD, context_NTM = run(self.word_gates(word_NTE), source, state.hypothesis.hidden)
         # L = T + 1 states: s_0 before the first token, s_n after all n tokens of a row
-        pairs_NTP = (
-            self.hidden_readout(hidden_NLD[:, :-1]) + self.word_readout(word_NTE) + self.context_readout(context_NTM)
-        )
-        features_NTD = self.dropout(torch.maximum(*pairs_NTP.unflatten(2, (-1, 2)).unbind(3)))
+        features_NTD = self.dropout(self.maxout(hidden_NLD[:, :-1], word_NTE, context_NTM))
         features_NTD = tap(self, "features", features_NTD, "batch position:target width")
         end_ND = select_position(hidden_NLD, tokens.lengths)
         return features_NTD, replace(state, hypothesis=RNNsearchState(end_ND))
+
+    def maxout(self, hidden: Tensor, word: Tensor, context: Tensor) -> Tensor:
+        """Deep output with a maxout layer (A.2.2): the larger of each pair of sums of s_i-1, y_i-1 and c_i."""
+        pairs = self.hidden_readout(hidden) + self.word_readout(word) + self.context_readout(context)
+        return torch.maximum(*pairs.unflatten(-1, (-1, 2)).unbind(-1))
+
+    def lens_features(self, x_PD: Tensor, recorded: RecordedValues) -> Tensor:
+        """Deep output of the states before each step, with the word and the context of the step."""
+        before_PD = torch.cat([recorded("unit.start")[None], x_PD[:-1]])
+        return self.maxout(before_PD, recorded("embedding"), recorded("cross.context"))
 
     def _run(self, inputs_NTG: Tensor, source: RNNsearchSource, hidden_ND: Tensor) -> tuple[Tensor, Tensor]:
         annotations = source.annotations

@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regard.models.base import Decoder, Encoder, EncoderDecoderConfigBase, State
+from regard.models.base import Decoder, Encoder, EncoderDecoderConfigBase, RecordedValues, State
 from regard.models.recurrent import RecurrentEncoder, check_recurrent, require_unpacked
 from regard.nn.bridge import make_bridge, show_initial, summary, summary_width, tap_once
 from regard.nn.recurrent import Cell, Stack, States, init_embeddings_unit_std, set_forget_bias
@@ -120,7 +120,7 @@ class RecurrentDecoder(Decoder):
             context_BD = memory.states.data.new_zeros(memory.states.data.shape[0], 0)
         return State(SourceSummary(context_BD), StackState(show_initial(self.stack.layer_list(), self.bridge(memory))))
 
-    def lens_features(self, x_PD: Tensor) -> Tensor:
+    def lens_features(self, x_PD: Tensor, recorded: RecordedValues) -> Tensor:
         return x_PD
 
     def forward(self, tokens: Tokens, state: State) -> tuple[Tensor, State]:

@@ -13,6 +13,7 @@ from regard.models.crf_tagger import CRFTagger
 from regard.nn.first_pieces import flatten_pieces
 from regard.sequence import Tokens
 from regard.spaces import Classes, Space
+from regard.trace import trace_context
 
 
 class SubwordTagger(Tagger):
@@ -40,6 +41,7 @@ class SubwordCRFTagger(CRFTagger):
 def first_piece_states(encoder: nn.Module, source: Tokens, special_ids: tuple[tuple[int, ...], ...]) -> Tensor:
     """(B, L, D): the state of each word's first piece; `special_ids` are the special ids in front and at the end."""
     pieces, first_BL = flatten_pieces(source, *special_ids)
-    states: Tensor = encoder(pieces).states.data
+    with trace_context(first_pieces=first_BL):
+        states: Tensor = encoder(pieces).states.data
     last = max(states.shape[1] - 1, 0)  # without an end token, padding would point behind the last piece
     return states.take_along_dim(first_BL.clamp(max=last)[..., None], 1)

@@ -26,6 +26,7 @@ from regard.models.base import (
     EncoderDecoderConfigBase,
     Layer,
     ReceptiveField,
+    RecordedValues,
     State,
 )
 from regard.nn.attention import (
@@ -245,9 +246,12 @@ class InputEmbedding(nn.Module):
 
     def forward(self, x_NLD: Tensor, positions_NL: Tensor) -> Tensor:
         x_NLD, positions_NLD = tap(self, "embedding", x_NLD, self.axes), self.positions(positions_NL)
-        if tracing():  # one row of positions may serve the whole batch; a record has a row for each text
-            positions_NLD = tap(self, "position", positions_NLD.expand_as(x_NLD), self.axes)
-        return self.dropout(torch.add(positions_NLD, x_NLD, alpha=self.scale))
+        if not tracing():
+            return self.dropout(torch.add(positions_NLD, x_NLD, alpha=self.scale))
+        if self.scale != 1:
+            x_NLD = tap(self, "scaled_embedding", x_NLD * self.scale, self.axes)
+        # one row of positions may serve the whole batch; a record has a row for each text
+        return self.dropout(x_NLD + tap(self, "position", positions_NLD.expand_as(x_NLD), self.axes))
 
 
 class TransformerEncoder(Encoder):
@@ -268,6 +272,9 @@ class TransformerEncoder(Encoder):
         for layer in self.layers:
             outs.append(layer(outs[-1], mask))
         return Memory(source.like(self.norm(outs[-1])), (), tuple(outs))
+
+    def lens_states(self, x: Tensor) -> Tensor:
+        return self.norm(x)
 
 
 @dataclass(frozen=True)
@@ -306,7 +313,7 @@ class TransformerDecoder(Decoder):
         states = memory.states.like(self.memory_projection(memory.states.data))
         return State(SourceKV(states, (None,) * len(self.layers)), cache)
 
-    def lens_features(self, x_PD: Tensor) -> Tensor:
+    def lens_features(self, x_PD: Tensor, recorded: RecordedValues) -> Tensor:
         return self.norm(x_PD)
 
     def hidden_state(self, state: State) -> None:

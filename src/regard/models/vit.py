@@ -130,3 +130,6 @@ class ViT(Encoder):
         for layer in self.layers:
             outs.append(layer(outs[-1]))
         return Memory(full_rows(self.norm(outs[-1])), (), tuple(outs))
+
+    def lens_states(self, x: Tensor) -> Tensor:
+        return self.norm(x)

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 import regard
 from regard.errors import ModelError, RegardError
-from regard.look.explain import WEIGHT_AXES, Explainer, OperationTape, begin_tape, derived_records, named_weights
+from regard.look.explain import WEIGHT_AXES, Explainer, OperationTape, begin_tape, named_weights
 from regard.look.image_records import PIXELS
 from regard.studio import interventions
 from regard.studio.errors import ApiError
@@ -79,8 +79,7 @@ def record_tape(studio: Studio, trace: StoredTrace) -> Explainer:
     if header["model"].get("step") != model.step:
         message = "the model was trained further after this trace was recorded, so its weights are other ones"
         raise ApiError(409, "trained-on", message, "press Run again")
-    fork = header.get("fork")
-    changes = tuple(interventions.parse_intervention(table) for table in (fork["changes"] if fork else ()))
+    changes = tuple(interventions.trace_changes(header))
     pixels = recorded_pixels(model, trace.recording) if trace.recording.find(PIXELS) else None
     request = TraceRequest(header["model"]["id"], header["text"], header["decode"]["beam"], changes, pixels=pixels)
     window = (header.get("window") or {"number": 0})["number"]
@@ -89,7 +88,7 @@ def record_tape(studio: Studio, trace: StoredTrace) -> Explainer:
     try:
         with tape:
             recording, _, _ = run_traced(model, request)
-            condensed = derived_records(recording.condense(window).records)
+            condensed = recording.condense(window).records
     except RegardError as error:
         raise ApiError(422, "not-explained", str(error), "press Run again") from None
     return Explainer(tape, recording.records, condensed)

@@ -5,12 +5,14 @@ A line is {"done", "total"}, {"result"} or {"error"}. The model is held for all 
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import time
 from collections.abc import Iterator
 from typing import Any
 
+import torch
 from starlette.responses import Response, StreamingResponse
 
 import regard
@@ -22,11 +24,14 @@ from regard.look.view import View
 from regard.studio.errors import ApiError
 from regard.studio.image_input import image_model, recorded_pixels
 from regard.studio.input_limits import validate_text
+from regard.studio.interventions import apply_to_module, replay_replacements, trace_changes
 from regard.studio.request import ApiRequest
 from regard.studio.service import Studio
 from regard.tasks.replay import replay, replay_of_text
 
 CODE, PATCH = "no-insight", "patch"
+CLOSE = 1e-3
+"""largest difference of a replayed logit, as a share of the largest logit"""
 PROGRESS_SECONDS = 0.1
 """time between two lines of progress"""
 
@@ -46,8 +51,14 @@ def insight_lines(studio: Studio, trace_id: str, tool: str, at: int, text: str =
     """Progress and result of a tool; an error after the first line becomes the last one."""
     started, last = False, 0.0
     try:
-        with studio.model_of_trace(trace_id, CODE) as (model, header):
-            found = trace_replay(model, studio.trace_store.get(trace_id).recording, header)
+        with (
+            studio.model_of_trace(trace_id, CODE, changed=True) as (model, header),
+            apply_to_module(model.module, trace_changes(header)),
+        ):
+            recording = studio.trace_store.get(trace_id).recording
+            found = trace_replay(model, recording, header)
+            if header.get("fork"):
+                check_replay(found, recording)
             steps = _patching(model, found, at, text, header) if tool == PATCH else insights.TOOLS[tool](found, at)
             for step in steps:
                 if isinstance(step, View):
@@ -68,7 +79,7 @@ def _patching(model: regard.Model, found: Replay, at: int, text: str, header: An
 
 
 def trace_replay(model: regard.Model, recording: Recording, header: Any) -> Replay:
-    """The replay of a trace: of its text or its image, and of its answer."""
+    """The replay of a trace: of its text or its image, and of its answer, with the same changes."""
     if (header.get("window") or {"number": 0})["number"]:
         message = "this is a later window of a long text, and these tools read the first one"
         raise ApiError(422, CODE, message, "choose the first window")
@@ -78,7 +89,23 @@ def trace_replay(model: regard.Model, recording: Recording, header: Any) -> Repl
             return image_model(model).predict_pixels(recorded_pixels(model, recording))
         return model.predict_text(header["text"])
 
-    return replay(model, recording, predict)
+    changes = trace_changes(header)
+    found = replay(model, recording, predict)
+    if not replay_replacements(changes, recording):
+        return found
+    return dataclasses.replace(found, changes=lambda: replay_replacements(changes, recording))
+
+
+def check_replay(found: Replay, recording: Recording) -> None:
+    """Refuse a changed trace whose recorded logits a pass over its answer does not give."""
+    expected = recording.find("logits")[0].data[0].float()
+    expected = expected.reshape(-1, expected.shape[-1])
+    _, logits = found.record()
+    count = min(len(expected), len(logits))
+    bound = CLOSE * max(1.0, float(expected.abs().max()))
+    if not torch.allclose(logits[:count].cpu().float(), expected[:count], rtol=0, atol=bound):
+        message = "a pass over the answer of this changed trace does not give the logits that were recorded"
+        raise ApiError(422, CODE, message, "go back to the unchanged model")
 
 
 def _line(table: dict[str, Any]) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import reduce
 from typing import Any, Literal
@@ -116,6 +116,12 @@ def parse_intervention(table: Mapping[str, Any]) -> Intervention:
         raise ApiError(422, "bad-request", str(error), "fix the request") from None
 
 
+def trace_changes(header: Mapping[str, Any]) -> list[Intervention]:
+    """The interventions that a trace was made with."""
+    fork = header.get("fork")
+    return [parse_intervention(table) for table in (fork["changes"] if fork else ())]
+
+
 @contextmanager
 def apply_interventions(model: regard.Model, beam: int | None, changes: Sequence[Intervention]) -> Iterator[None]:
     """Temporarily change the model's beam, force tokens and remove positions; callers run one pass at a time."""
@@ -127,6 +133,25 @@ def apply_interventions(model: regard.Model, beam: int | None, changes: Sequence
         if any(isinstance(change, RemovePositions) for change in changes):
             stack.enter_context(_without_positions(model.inference_module))
         yield
+
+
+@contextmanager
+def apply_to_module(module: nn.Module, changes: Sequence[Intervention]) -> Iterator[None]:
+    """Temporarily remove the positions of a module whose passes are replayed, if one of the changes does."""
+    removed = any(isinstance(change, RemovePositions) for change in changes)
+    with _without_positions(module) if removed else nullcontext():
+        yield
+
+
+def replay_replacements(changes: Sequence[Intervention], recording: Recording) -> Replacements:
+    """Replacement functions by tap name for one pass over the answer of a changed trace.
+
+    A forced token is part of the answer, and positions are removed from the module.
+    """
+    found = replacements(changes)
+    if any(isinstance(change, RemoveCausalMask) for change in changes):
+        found |= unmasked_weights(masked_weights(recording))
+    return found
 
 
 def last_forced_token(changes: Sequence[Intervention]) -> ForceToken | None:

@@ -235,8 +235,7 @@ class Studio:
         trace = self.trace_store.get(trace_id)
         header, change = trace.header, validate_intervention(trace, change)
         fork = header.get("fork")
-        earlier = (interventions.parse_intervention(table) for table in (fork["changes"] if fork else ()))
-        changes = (*earlier, change)
+        changes = (*interventions.trace_changes(header), change)
         if len(changes) > MAX_CHANGES:
             raise ApiError(
                 422, "bad-request", f"a trace has at most {MAX_CHANGES} changes", "start from the base trace"
@@ -263,10 +262,12 @@ class Studio:
             return model.saliency(header["text"])
 
     @contextmanager
-    def model_of_trace(self, trace_id: str, code: str) -> Iterator[tuple[regard.Model, Mapping[str, Any]]]:
-        """The model of an unchanged trace, with the same weights, and the header."""
+    def model_of_trace(
+        self, trace_id: str, code: str, changed: bool = False
+    ) -> Iterator[tuple[regard.Model, Mapping[str, Any]]]:
+        """The model of a trace, with the same weights, and the header; a changed trace is refused unless `changed`."""
         header = self.trace_store.get(trace_id).header
-        if header.get("fork"):
+        if header.get("fork") and not changed:
             raise ApiError(422, code, "this trace has changes", "go back to the unchanged model")
         entry = self.model_store.entry(header["model"]["id"])
         with self.one_at_a_time():

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from regard.device import module_device
 from regard.errors import ConfigError, DataError
-from regard.look.lens import layer_outputs, layer_title
+from regard.look.lens_layers import layer_outputs
 from regard.look.tokens import make_visible
 from regard.sequence import Tokens
 
@@ -123,7 +123,6 @@ def decoder_layers(model: Any, text: str) -> dict[str, Tensor]:
         raise ConfigError(
             f'model.kind = "{model.recipe.model.kind}" records no outputs of layers; there are no vectors to compare'
         )
-    titles = [layer_title(record.name) for record in outputs]
-    numbers = (title.removeprefix("layer ") for title in titles)
+    numbers = (layer.title.removeprefix("layer ") for layer in outputs)
     names = [f"layer {int(number) + 1}" if number.isdigit() else "embedding" for number in numbers]
-    return {name: record.data[0].cpu() for name, record in zip(names, outputs, strict=True)}
+    return {name: layer.states.cpu() for name, layer in zip(names, outputs, strict=True)}

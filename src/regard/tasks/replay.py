@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +12,15 @@ from torch import Tensor, nn
 from regard.errors import ConfigError, ModelError
 from regard.look import Recording
 from regard.look.decoding_path import ANSWER, to_tokens
-from regard.look.replay import Output, Replay
+from regard.look.replay import ChainScores, Output, Replay
+from regard.nn.crf import LinearChainCRF
 from regard.sequence import Rows, Tokens
 from regard.trace import Record
 from regard.trace import record as tracing
 
 MASK = "[MASK]"
+DECODED = "decoded_labels"
+"""record of the labels that a CRF decoded"""
 
 
 class _Read(Exception):  # no error: it ends a prediction as soon as its inputs are known
@@ -37,7 +40,11 @@ def replay(model: Any, recording: Recording, predict: Callable[[], object]) -> R
               if name in logits.context}  # fmt: skip
     parts = model.module, source
     if logits.axes[-1] == "label":
-        return Replay(*parts, None, *label_outputs(logits), tokens)
+        decoded = next((record.data[0].tolist() for record in recording.records if record.name == DECODED), None)
+        if decoded is None:
+            return Replay(*parts, None, *label_outputs(logits), tokens)
+        positions, outputs, chain = decoded_outputs(logits, decoded, model.module.crf)
+        return Replay(*parts, None, positions, outputs, tokens, chain=chain)
     if "mask" in logits.axes:
         return Replay(*parts, None, *mask_outputs(logits, tokens["source"], recording), tokens)
     answer = next((record.data[0].tolist() for record in recording.records if record.name == ANSWER), None)
@@ -115,6 +122,32 @@ def label_outputs(logits: Record) -> tuple[tuple[int, ...], tuple[Output, ...]]:
     best = rows.argmax(-1).tolist()
     outputs = (Output(i, str(names[i]) if names else str(i), place) for i, place in zip(best, places, strict=True))
     return tuple(range(len(rows))), tuple(outputs)
+
+
+def decoded_outputs(
+    logits: Record, decoded: Sequence[int], crf: LinearChainCRF
+) -> tuple[tuple[int, ...], tuple[Output, ...], tuple[ChainScores, ...]]:
+    """Outputs of a tagger with a CRF: the decoded label of each word, then largest emissions that are other labels."""
+    positions, largest = label_outputs(logits)
+    names = logits.labels.get("label") or logits.context.get("label") or [str(i) for i in range(len(crf.start))]
+    ids = list(decoded)[: len(positions)]
+    chosen = [Output(i, str(names[i]), output.place) for i, output in zip(ids, largest, strict=True)]
+    others = [n for n, output in enumerate(largest) if output.id != ids[n]]
+    outputs = [*chosen, *(replace(largest[n], place=f"{largest[n].place}, largest emission") for n in others)]
+    at = [*positions, *others]
+    start, steps, end = (part.detach() for part in (crf.start, crf.transitions, crf.end))
+
+    def scores(position: int, label: int) -> ChainScores:
+        first, last = position == 0, position == len(ids) - 1
+        before = start[label] if first else steps[ids[position - 1], label]
+        after = end[label] if last else steps[label, ids[position + 1]]
+        return ChainScores(
+            "" if first else str(names[ids[position - 1]]), float(before),
+            "" if last else str(names[ids[position + 1]]), float(after),
+        )  # fmt: skip
+
+    chain = tuple(scores(position, output.id) for position, output in zip(at, outputs, strict=True))
+    return tuple(at), tuple(outputs), chain
 
 
 def mask_outputs(logits: Record, source: list[str], recording: Recording) -> tuple[tuple[int, ...], tuple[Output, ...]]:

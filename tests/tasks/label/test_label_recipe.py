@@ -12,11 +12,17 @@ import torch
 import regard
 from helpers import refusal
 from regard.errors import ConfigError, DataError, ModelError
+from regard.look.insights import to_dict
+from regard.look.logit_attribution import logit_attribution
 from regard.manifest import list_files
+from regard.nn.crf import LinearChainCRF
 from regard.progress import no_progress
 from regard.run import Run
+from regard.sequence import Padded
 from regard.tasks import EvalRequest, Recipe
 from regard.tasks.label.recipe import LabelModel, LabelRecipe
+from regard.tasks.replay import decoded_outputs
+from regard.trace import Record
 from regard.train import checkpoint
 from regard.train.events import Event, Validated
 
@@ -141,6 +147,53 @@ def test_states_and_saliency_have_the_words_as_labels(model: LabelModel) -> None
     assert list(found.rows) == ["Ada B-PER", "left O", "Rome B-LOC"]
     assert np.isfinite(found.scores).all() and found.strongest(0) == "Ada"
     assert "<svg" in found.svg() and "Rome" in found.text(width=80, color="none")
+
+
+def test_the_lens_of_a_crf_tagger_ends_with_its_own_marginals(model: LabelModel) -> None:
+    with model.record() as trace:
+        model.run_for_trace("Ada left Rome")
+    lens, found = trace.lens(), model.label("Ada left Rome").tokens
+    assert lens.tokens == ["Ada", "left", "Rome"] and lens.actual == [token.tag for token in found]
+    assert [best[0] for best in lens.candidates[-1]] == lens.actual and lens.notes == [
+        "one layer: its row is the model's own prediction"
+    ]
+    np.testing.assert_allclose(lens.probabilities[-1, :, 0], [token.probability for token in found], atol=1e-5)
+
+
+def test_tools_explain_the_emissions_of_the_labels_that_the_crf_decoded(model: LabelModel) -> None:
+    replay, text = model.replay("Ada left Rome"), "Ada left Rome"
+    tags, crf = [token.tag for token in model.label(text).tokens], model.module.crf
+    assert [output.token for output in replay.outputs[:3]] == tags == ["B-PER", "O", "B-LOC"]
+    names = list(model.target.names)
+    ids = [names.index(tag) for tag in tags]
+    first, second, third = replay.chain[:3]
+    assert (first.before, first.after, third.after) == ("", "O", "")
+    assert first.transition == pytest.approx(float(crf.start[ids[0]]))
+    assert second.transition == first.next_transition == pytest.approx(float(crf.transitions[ids[0], ids[1]]))
+    assert third.next_transition == pytest.approx(float(crf.end[ids[2]]))
+    view = logit_attribution(replay, 1)
+    with torch.no_grad():
+        emissions = model.module.readout(model.module(model.predictor().collate([text.split()])))[0]
+    assert view.logit == pytest.approx(float(emissions[1, ids[1]]), abs=1e-4)
+    assert view.title == "emission logit of O: what each part adds"
+    assert view.notes[1] == f"the CRF adds: {second.text}" and second.text.startswith("transition from B-PER ")
+    assert "the Viterbi algorithm adds transition scores" in to_dict(view, replay)["note"]
+
+
+def test_a_label_that_the_crf_overrules_is_offered_beside_the_decoded_one() -> None:
+    crf, logits = LinearChainCRF(2), torch.tensor([[[3.0, 0.0], [1.0, 0.0]]])
+    crf.transitions.data = torch.tensor([[-9.0, 2.0], [0.0, 0.0]])
+    record = Record(
+        "logits", ("batch", "position", "label"), logits, {"position": [["a", "b"]], "label": ("X", "Y")}, {}
+    )
+    decoded = crf.viterbi(Padded(logits, torch.tensor([2])))[0].tolist()
+    positions, outputs, chain = decoded_outputs(record, decoded, crf)
+    assert decoded == [0, 1] and positions == (0, 1, 1)
+    assert [(output.token, output.place) for output in outputs] == [
+        ("X", "a"), ("Y", "b"), ("X", "b, largest emission"),
+    ]  # fmt: skip
+    assert (chain[1].transition, chain[2].transition) == (2.0, -9.0)
+    assert chain[2].text == "transition from X -9.0000, end 0.0000"
 
 
 def test_saliency_refuses_what_it_cannot_draw(model: LabelModel) -> None:

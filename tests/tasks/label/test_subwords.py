@@ -106,6 +106,11 @@ def test_a_tagger_of_subwords_trains_labels_and_is_scored(crf: str, tmp_path: Pa
     with regard.record(model) as trace:
         model.label("Anna lives")
     assert trace.find("*attention.weights")[0].labels["key"][0][0] == "[CLS]"
+    with model.record() as recording:
+        labeled = model.label("Anna lives")
+    lens = recording.lens()  # of the first piece of each word
+    assert lens.tokens == ["Anna", "lives"] and lens.actual == [token.tag for token in labeled.tokens]
+    assert [output.place for output in model.replay("Anna lives").outputs[:2]] == ["Anna", "lives"]
     more = Recipe.read(None, [*settings(tmp_path)[:2], f"model.init={tmp_path}/run", "train.steps=1"])
     assert more.text.kind == "wordpiece" and more.model.width == 16
     run = Run(tmp_path / "more")

@@ -1,7 +1,6 @@
 """Explanations of recorded numbers: a tape of the pass, the rules of its operations, and expressions as plain data."""
 
-from regard.look.explain.derived import derived_records
 from regard.look.explain.explainer import WEIGHT_AXES, Explainer, Explanation, begin_tape
 from regard.look.explain.tape import OperationTape, named_weights
 
-__all__ = ["WEIGHT_AXES", "Explainer", "Explanation", "OperationTape", "begin_tape", "derived_records", "named_weights"]
+__all__ = ["WEIGHT_AXES", "Explainer", "Explanation", "OperationTape", "begin_tape", "named_weights"]

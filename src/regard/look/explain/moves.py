@@ -41,8 +41,14 @@ Get = Callable[[int], Tensor]
 """node -> its indices, or its numbers"""
 
 
-def is_move(operation: str) -> bool:
-    """Whether an operation only moves numbers."""
+def is_move(operation: str, output: int = 0) -> bool:
+    """Whether an operation only moves numbers; the second output of topk are the places of those that it moves.
+
+    >>> is_move("topk"), is_move("topk", 1), is_move("add")
+    (True, False, False)
+    """
+    if operation == "topk" and output:
+        return False
     return operation in IDENTITIES or operation in VIEWS or operation in SPECIAL
 
 

@@ -109,7 +109,7 @@ class OperationTape(TorchFunctionMode):
         return found
 
     def _record(self, name: str, func: Callable[..., Any], operands: tuple[Any, Any], output: int, out: Tensor) -> None:
-        data = None if is_move(name) else out
+        data = None if is_move(name, output) else out
         self._add(TapeNode(name, func, tuple(operands[0]), operands[1], output, out.shape, data), out)
 
 

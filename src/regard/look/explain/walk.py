@@ -64,7 +64,7 @@ class TapeWalk:
 
     def _is_move(self, number: int) -> bool:
         node = self.tape.nodes[number]
-        return is_move(node.operation) and not (node.operation == "topk" and node.output)
+        return is_move(node.operation, node.output)
 
     def _step(self, number: int, flats: Tensor) -> tuple[Tensor, Tensor]:
         """Nodes and flat indices from which the numbers of a node were moved."""

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 ROLES = {
     "embedding": "The vector of the token, looked up in a table or computed from its letters.",
+    "scaled_embedding": "The vector of the token times the square root of its width, which keeps it from being small.",
     "position": "What tells the model where a token stands.",
     "segment": "What tells the model which of two texts a token belongs to.",
     "residual": "The residual stream: what this layer hands to the next one.",
@@ -47,13 +48,13 @@ ROLES = {
     "pixels": "A pixel from 0 to 255, from the standardized number that the model read.",
     "position_similarity": "Cosine of two position embeddings: 1 if they point the same way.",
     "prediction": "The output in the units of the data.",
-    "rollout": "Attention rollout: how much of this patch reaches the output through all layers.",
+    "rollout": "Attention rollout: the share of this input that weights and residual sums carry through all layers.",
 }
 """by the last part of a tensor's name"""
 ATTENTION_WEIGHTS = "An attention weight: the share of this position in the sum of values."
 LENS = {
-    "lens.probabilities": "The logit lens: the probability of a word if the model ended after this layer.",
-    "lens.ids": "The logit lens: the number of a word in the vocabulary; the most probable comes first.",
+    "lens.probabilities": "The logit lens: the probability of a word or label if the model ended after this layer.",
+    "lens.ids": "The logit lens: the number of a word in the vocabulary, or of a label; the most probable comes first.",
 }
 OPERATIONS = {
     "linear": "Computed as the input times a row of the weight matrix, plus a bias where there is one.",
@@ -65,6 +66,7 @@ OPERATIONS = {
     "softmax": "Softmax: the share of this score among all scores of the row.",
     "max_pool2d": "The largest number of a window.",
     "amax": "The largest number along the sequence.",
+    "topk": "The place of a number among those that were compared; the largest comes first.",
     "copy": "The same number as one that was recorded before.",
     "weight": "A weight: training set it, the pass only reads it.",
     "input": "An input of the model: nothing before it was computed.",

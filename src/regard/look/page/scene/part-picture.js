@@ -16,6 +16,8 @@ import { own } from "./rows.js";
 
 /** What the tensors of a part are, by the last part of their names. */
 const TITLES = /** @type {Record<string, string>} */ ({
+  embedding: "embedding",
+  scaled_embedding: "times the root of its width",
   preactivations: "hidden units before the activation function",
   linear: "what the gate multiplies",
   activations: "hidden units after the activation function",

@@ -5,6 +5,7 @@ import { showError } from "../core/notice.js";
 import { HeadGrid, loadHeads } from "./head-grid.js";
 import { headRoles } from "./head-roles.js";
 import { OneHead } from "./one-head.js";
+import { rolloutPanel } from "./rollout.js";
 
 /** @typedef {import("../core/types.js").Context} Context */
 /** @typedef {import("../core/types.js").Description} Description */
@@ -47,6 +48,7 @@ export async function attentionTab(context) {
     { class: "stack" },
     h("div", { class: small ? "pair" : "stack" }, one.matrix, one.lines),
     overview.node,
+    rolloutPanel(context),
     headRoles(context),
   );
 }

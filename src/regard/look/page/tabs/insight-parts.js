@@ -7,9 +7,24 @@ import { signedBars } from "../widgets/signed-bars.js";
 
 /** @typedef {import("../core/types.js").Context} Context */
 
-/** Parts of one logit. @param {Context} _ @param {any} result */
-export function attributionPicture(_, result) {
-  const { parts, logit, output } = result;
+/** Scores that a CRF adds to the emission logit of a label; null without a CRF. @param {any} scores */
+function chainScores(scores) {
+  if (!scores) return null;
+  const { before, transition, after, next_transition } = scores;
+  const number = (/** @type {string} */ name, /** @type {number} */ value) =>
+    h("b", { class: "value", "data-value": name }, formatNumber(value));
+  return h(
+    "p",
+    { class: "row" },
+    h("span", {}, "The CRF adds:"),
+    h("span", {}, before ? `transition from ${before} ` : "start ", number("transition", transition)),
+    h("span", {}, after ? `transition to ${after} ` : "end ", number("next transition", next_transition)),
+  );
+}
+
+/** Parts of one logit. @param {Context} _ @param {any} result @param {number} at */
+export function attributionPicture(_, result, at) {
+  const { parts, logit, output, chain } = result;
   const sum = parts.reduce((/** @type {number} */ total, /** @type {any} */ part) => total + part.value, 0);
   return h(
     "div",
@@ -18,9 +33,15 @@ export function attributionPicture(_, result) {
       "p",
       { class: "row" },
       word(output.label, "sentence target"),
-      h("span", {}, "logit ", h("b", { class: "value", "data-value": "logit" }, formatNumber(logit))),
+      h(
+        "span",
+        {},
+        chain.length ? "emission logit " : "logit ",
+        h("b", { class: "value", "data-value": "logit" }, formatNumber(logit)),
+      ),
       h("span", {}, "sum of the parts ", h("b", { class: "value", "data-value": "sum" }, formatNumber(sum))),
     ),
+    chainScores(chain[at]),
     signedBars({ title: "Parts of the logit", columns: ["part", "adds"], bars: parts, own: "in order" }),
   );
 }

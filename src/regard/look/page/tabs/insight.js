@@ -57,12 +57,26 @@ const TOOLS = [
 ];
 
 /** Whether the trace has outputs that the tools can explain. @param {Trace} trace */
-export function hasInsight({ header, live }) {
-  return live && !header.fork && KINDS.includes(header.kind ?? "") && !header.window?.number;
+export function hasInsight({ header }) {
+  return KINDS.includes(header.kind ?? "") || (!header.kind && header.steps.length > 0);
+}
+
+/** Why the tools cannot run the pass of a trace again; "" if they can. @param {Trace} trace */
+function refusal({ header, live }) {
+  if (!live)
+    return "These tools run the model again, and this page was saved without it. Open the text in regard studio, or use regard look with --view attribution, importance, integrated or patch.";
+  if (header.window?.number)
+    return "This is a later window of a long text, and these tools read the first one. Choose the first window above.";
+  return "";
 }
 
 /** @param {Context} context */
 export async function insightTab(context) {
+  const message = refusal(context.trace);
+  if (message) {
+    const text = h("p", { class: "empty" }, message);
+    return h("div", { class: "stack insight" }, h("section", { class: "card" }, h("h2", {}, "Insight"), text));
+  }
   const view = new InsightView(context);
   await view.open();
   return view.node;
@@ -74,6 +88,8 @@ class InsightView {
     this.context = context;
     /** @type {Output[]} */
     this.outputs = [];
+    /** What the outputs are, where the model chose them by more than their logits. */
+    this.note = "";
     this.stop = new AbortController();
     this.chooser = h("section", { class: "card" });
     this.cards = TOOLS.filter((tool) => tool.fits?.(context.trace) ?? true).map((tool) => new ToolCard(this, tool));
@@ -94,10 +110,10 @@ class InsightView {
     this.drawChooser();
   }
 
-  /** @param {Output[]} outputs */
-  learn(outputs) {
+  /** @param {{outputs: Output[], note: string}} result */
+  learn({ outputs, note }) {
     if (this.outputs.length) return;
-    this.outputs = outputs;
+    [this.outputs, this.note] = [outputs, note];
     this.drawChooser();
   }
 
@@ -124,8 +140,9 @@ class InsightView {
       h(
         "p",
         { class: "muted" },
-        "The tools below explain one output: the token or label that the model chose there. They repeat the pass of this trace with the answer given (teacher forcing).",
+        `The tools below explain one output: the token or label that the model chose there. They repeat the pass of this trace with the answer given (teacher forcing)${this.context.trace.header.fork ? ", and with the same changes" : ""}.`,
       ),
+      this.note ? h("p", { class: "muted", "data-value": "note" }, this.note) : null,
       outputs.length > 1
         ? selectField("Output", options, String(at), (value) => this.choose(Number(value)))
         : chosen
@@ -196,7 +213,7 @@ class ToolCard {
       );
       if (request !== this.request) return;
       this.result = result;
-      this.view.learn(result.outputs);
+      this.view.learn(result);
       this.draw();
     } catch (error) {
       if (stop.signal.aborted || request !== this.request) return;

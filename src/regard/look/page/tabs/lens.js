@@ -1,15 +1,21 @@
 // @ts-check
 /** Lens tab: what each layer would predict at each position, if it were the last one (logit lens). */
 import { h, replace, word } from "../core/dom.js";
-import { actualTokens, LENS, lensCandidates, promptLength } from "../trace/predictions.js";
+import { LENS, lensCandidates, lensFacts, promptLength } from "../trace/predictions.js";
 import { candidateBars } from "../widgets/candidate-bars.js";
 import { TokenGrid } from "../widgets/token-grid.js";
 
 /** @typedef {import("../core/types.js").Context} Context */
 /** @typedef {import("../trace/tensor.js").Tensor} Tensor */
 
-const NOTE =
-  "The output of each layer goes through the model's own end, its last norm and its output projection, as if it were the last layer. The top row is the model's own prediction.";
+const NOTES = {
+  token:
+    "The output of each layer goes through the model's own end, its last norm and its output projection, as if it were the last layer. The top row is the model's own prediction.",
+  label:
+    "The states of each layer go through the model's own end, its last norm, its pooling or its CRF if it has them, and its head, as if they were those of the last layer. The top row is the model's own prediction.",
+};
+/** Labels per layer in the grid, where the text as a whole gets one. */
+const SHOWN = 5;
 
 /** Whether the trace has a logit lens. @param {import("../trace/trace.js").Trace} trace */
 export function hasLens(trace) {
@@ -34,8 +40,8 @@ class LensView {
     this.probabilities = probabilities;
     this.layers = trace.tokens(LENS.ids, "layer")?.map((name) => name.label) ?? [];
     const count = ids.size("position");
+    this.facts = lensFacts(trace);
     this.read = trace.tokens(LENS.ids, "position")?.map((one) => one.label) ?? numbers(count);
-    this.actual = actualTokens(trace);
     const clamp = (/** @type {number|null} */ i, /** @type {number} */ size) => Math.min(i ?? size - 1, size - 1);
     this.layer = clamp(selection.current.layer, ids.size("layer"));
     this.position = clamp(selection.current.position ?? this.firstPosition(), count);
@@ -46,14 +52,27 @@ class LensView {
     this.node = h(
       "div",
       { class: "stack" },
-      h("section", { class: "card" }, h("h2", {}, "Logit lens"), h("p", { class: "muted" }, NOTE), this.grid.node),
+      h(
+        "section",
+        { class: "card" },
+        h("h2", {}, "Logit lens"),
+        h("p", { class: "muted" }, NOTES[this.what]),
+        ...this.facts.notes.map((note) => h("p", { class: "muted lens-note" }, `Note: ${note}.`)),
+        this.grid.node,
+      ),
       h("section", { class: "card" }, this.details),
     );
   }
 
-  /** Rows above the layers: the token that followed; a masked language model predicts those that it read. */
+  /** What the candidates are. */
+  get what() {
+    return this.facts.title === "answer" ? "label" : "token";
+  }
+
+  /** Rows above the layers: what followed or was chosen; a masked language model predicts those that it read. */
   get above() {
-    return this.actual.title === "token" ? 0 : 1;
+    const { title, tokens, whole } = this.facts;
+    return title === "token" || whole || !tokens.length ? 0 : 1;
   }
 
   /** The selected step of a generation, or the first mask. */
@@ -70,19 +89,20 @@ class LensView {
 
   /** @returns {import("../widgets/token-grid.js").TokenGridData} */
   gridData() {
-    const { title, tokens } = this.actual;
+    const { title, tokens, whole } = this.facts;
     const order = this.layers.map((_, i) => this.layers.length - 1 - i);
     const known = tokens.map((token) => ({ label: token?.label ?? "", value: NaN }));
-    const lines = order.map((layer) => tokens.map((token, i) => this.cell(layer, i, token)));
+    const positions = this.read.map((_, i) => i);
+    const lines = order.map((layer) => (whole ? this.ranks(layer) : positions.map((i) => this.cell(layer, i, 0))));
     const pick = (/** @type {(layer: number, position: number) => void} */ act) => {
       return (/** @type {number} */ row, /** @type {number} */ column) =>
-        act(this.layers.length - 1 - Math.max(0, row - this.above), column);
+        act(this.layers.length - 1 - Math.max(0, row - this.above), whole ? 0 : column);
     };
     return {
-      title: "Most probable token after each layer",
-      corner: this.actual.title === "token" ? "layer" : "after",
+      title: `Most probable ${this.what}${whole ? "s" : ""} after each layer`,
+      corner: title === "next token" ? "after" : "layer",
       rows: [...(this.above ? [title] : []), ...order.map((layer) => this.layers[layer])],
-      columns: this.read,
+      columns: whole ? lines[0].map((_, i) => String(i + 1)) : this.read,
       cells: [...(this.above ? [known] : []), ...lines],
       selected: [this.row(this.layer), this.position],
       onselect: pick((layer, position) => this.select(layer, position)),
@@ -90,10 +110,15 @@ class LensView {
     };
   }
 
-  /** @param {number} layer @param {number} position @param {import("../core/types.js").Token|null} actual */
-  cell(layer, position, actual) {
-    const [best] = lensCandidates(this.context.trace, this.ids, this.probabilities, layer, position);
-    return { label: best.label, value: best.probability, marked: actual?.token === best.token };
+  /** The best labels of a layer, where the text as a whole gets one. @param {number} layer */
+  ranks(layer) {
+    return Array.from({ length: Math.min(SHOWN, this.ids.size("candidate")) }, (_, rank) => this.cell(layer, 0, rank));
+  }
+
+  /** @param {number} layer @param {number} position @param {number} rank */
+  cell(layer, position, rank) {
+    const one = lensCandidates(this.context.trace, this.ids, this.probabilities, layer, position)[rank];
+    return { label: one.label, value: one.probability, marked: this.facts.tokens[position]?.token === one.token };
   }
 
   /** @param {number} layer @param {number} position */
@@ -112,17 +137,21 @@ class LensView {
 
   /** @param {number} layer @param {number} position */
   show(layer, position) {
-    const { trace } = this.context;
-    const actual = this.actual.tokens[position];
-    const what = this.actual.title === "token" ? "at" : "after";
-    const bars = lensCandidates(trace, this.ids, this.probabilities, layer, position).map((one) => ({
+    const { title, tokens, whole } = this.facts;
+    const actual = tokens[position];
+    const bars = lensCandidates(this.context.trace, this.ids, this.probabilities, layer, position).map((one) => ({
       ...one,
-      note: actual && one.token === actual.token ? this.actual.title : undefined,
+      note: actual && one.token === actual.token ? title : undefined,
     }));
+    const where = [
+      ` ${title === "next token" ? "after" : "at"} `,
+      word(this.read[position]),
+      ` (position ${position + 1})`,
+    ];
     replace(
       this.details,
-      h("h2", {}, `${this.layers[layer]}, ${what} `, word(this.read[position]), ` (position ${position + 1})`),
-      candidateBars("Candidates of this layer", bars),
+      h("h2", {}, whole ? this.layers[layer] : `${this.layers[layer]},`, ...(whole ? [] : where)),
+      candidateBars("Candidates of this layer", bars, this.what),
     );
   }
 }

@@ -56,7 +56,7 @@ function patches(guide) {
 /** @param {Guide} guide @returns {Stop|null} */
 function embedding(guide) {
   const node = guide.node("embedding");
-  const name = node?.tensor;
+  const name = node && lookedUp(node);
   if (!node || !name || !guide.index(name, guide.column)) return null;
   const token = guide.source.tokens[guide.column];
   const width = guide.size(name, "width");
@@ -91,19 +91,21 @@ function position(guide) {
   return { name: "position", title: "Position", lit: ids(node, sum), column: guide.column, lesson: "positions", text };
 }
 
-/** Embedding and position as a sum; some models multiply the embedding by the root of its width first. @param {Guide} guide @param {GraphNode} words @param {GraphNode} place @param {GraphNode} sum */
+/** The embedding before its factor; some models multiply it by the root of its width. @param {GraphNode} node */
+function lookedUp(node) {
+  return node.tensors.find((name) => name.endsWith("embedding") && !name.endsWith("scaled_embedding")) ?? node.tensor;
+}
+
+/** Embedding and position as a sum. @param {Guide} guide @param {GraphNode} words @param {GraphNode} place @param {GraphNode} sum */
 async function added(guide, words, place, sum) {
   const { column } = guide;
   const token = guide.quote(guide.source.tokens[column]);
-  const vectors = [words, place, sum].map(({ tensor }) => guide.vector(tensor ?? "", column));
-  const [embedding, position, total] = (await Promise.all(vectors)).map((vector) => vector[0]);
-  const width = guide.size(words.tensor ?? "", "width");
-  const off = (/** @type {number} */ factor) => Math.abs(embedding * factor + position - total);
   const [a, b, c] = [words, place, sum].map((node) => guide.unit(node, column));
-  if (off(1) < 1e-4) return guide.say`In unit 0 of ${token}: embedding ${a} + position ${b} = ${c}.`;
-  if (off(Math.sqrt(width)) < 1e-3)
-    return guide.say`In unit 0 of ${token}: embedding ${a} × √${width} + position ${b} = ${c}. The factor √${width} keeps the embedding from being small beside the position.`;
-  return guide.say`In unit 0 of ${token} the position is ${b}, and the sum ${c}.`;
+  const name = lookedUp(words);
+  if (name === words.tensor) return guide.say`In unit 0 of ${token}: embedding ${a} + position ${b} = ${c}.`;
+  const width = guide.size(words.tensor ?? "", "width");
+  const raw = guide.unit({ ...words, tensor: name }, column);
+  return guide.say`In unit 0 of ${token}: embedding ${raw} × √${width} = ${a}, and with position ${b} the sum is ${c}. The factor √${width} keeps the embedding from being small beside the position.`;
 }
 
 /** @param {Guide} guide @returns {Stop|null} */

@@ -44,13 +44,19 @@ export function lensCandidates(trace, ids, probabilities, layer, position) {
 }
 
 /**
- * The actual token at each position: the one that followed, or the token itself where the source was read.
- * @param {Trace} trace @returns {{title: string, tokens: (Token|null)[]}}
+ * What followed or was chosen at each position of a lens, what that is called, and notes.
+ * whole: the text as a whole has one output
+ * @typedef {{title: string, tokens: (Token|null)[], whole: boolean, notes: string[]}} LensFacts
  */
-export function actualTokens(trace) {
-  const { sides, shape, axes } = trace.describe(LENS.ids);
-  const read = trace.tokens(LENS.ids, "position") ?? Array(shape[axes.indexOf("position")]).fill(null);
-  if (sides.position === "source") return { title: "token", tokens: read };
-  const last = trace.header.sequences.target?.at(-1) ?? null;
-  return { title: "next token", tokens: [...read.slice(1), last] };
+
+const TITLES = { next: "next token", token: "token", answer: "answer" };
+
+/** @param {Trace} trace @returns {LensFacts} */
+export function lensFacts({ header }) {
+  const { lens } =
+    /** @type {{lens?: {actual: Token[], actual_title: keyof typeof TITLES, whole: boolean, notes: string[]}|null}} */ (
+      header
+    );
+  if (!lens) return { title: "", tokens: [], whole: false, notes: [] };
+  return { title: TITLES[lens.actual_title], tokens: lens.actual, whole: lens.whole, notes: lens.notes };
 }

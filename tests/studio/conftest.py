@@ -284,6 +284,22 @@ def strange(folder, tmp_path_factory):
         yield found
 
 
+@pytest.fixture(scope="session")
+def read_only(folder, tmp_path_factory):
+    """A studio of runs that cannot be written, and the files of its folder."""
+    root = tmp_path_factory.mktemp("read-only")
+    shutil.copytree(folder, root / "runs", symlinks=True)
+    paths = sorted((root / "runs").rglob("*"))
+    for path in [*paths, root / "runs"]:
+        if not path.is_symlink():
+            path.chmod(0o555 if path.is_dir() else 0o444)
+    with run_server(root / "runs", root / "cache") as found:
+        yield found, paths
+    for path in [root / "runs", *paths]:
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o755)
+
+
 @pytest.fixture
 def empty(tmp_path):
     """A studio without models."""

@@ -222,6 +222,24 @@ def test_records_show_every_text_under_its_label(page, server):
 
 
 @pytest.mark.slow
+def test_a_listing_keeps_its_indentation(page, server):
+    go(page, server, "#/learn/encoder-decoder-code")
+    lines = teach("encoder-decoder-code").value("decoder_code").data
+    code = page.locator(".result[data-value=decoder_code] code")
+    assert code.all_inner_texts() == [line for line, _ in lines]
+    indents = code.evaluate_all("""(all) => all.map((node) => {
+        const range = document.createRange();
+        range.setStart(node.firstChild, node.textContent.search(/\\S/));
+        range.setEnd(node.firstChild, node.textContent.length);
+        return Math.round(range.getBoundingClientRect().left - node.getBoundingClientRect().left);
+    })""")
+    spaces = [len(line) - len(line.lstrip()) for line, _ in lines]
+    assert max(spaces) == 8 and indents[0] == 0
+    deeper = [(indent, space) for indent, space in zip(indents, spaces) if space]
+    assert all(abs(indent / space - deeper[0][0] / deeper[0][1]) < 0.5 and indent > 10 for indent, space in deeper)
+
+
+@pytest.mark.slow
 def test_the_table_of_a_heat_map_has_the_weights(page, server):
     go(page, server, "#/learn/kinds-of-attention")
     assert "√" in page.locator(".lesson-step .formula").first.inner_text()  # also without a mathematical font

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 
 import torch
 from torch import Tensor
@@ -119,11 +120,11 @@ def compute(page: LessonBuilder) -> None:
 
 
 def listing(name: str, cls: type) -> Value:
-    """The lines of a class's call as records: code, and what it does."""
-    lines = inspect.getsource(cls.__call__).splitlines()[1:]
-    rows = [[line.strip(), _meaning(line.strip())] for line in lines]
-    labels = {"line": [f"line {i + 1}" for i in range(len(rows))], "column": ["code", "does"]}
-    return value(name, rows, "line column", rf"\text{{{cls.__name__}}}", labels, "records")
+    """The lines of a class's call with their indentation, each with what it does."""
+    _, _, body = inspect.getsource(cls.__call__).partition("\n")
+    rows = [[line, _meaning(line.strip())] for line in textwrap.dedent(body).splitlines()]
+    labels = {"line": [f"line {i + 1}" for i in range(len(rows))], "column": ["code", "what it does"]}
+    return value(name, rows, "line column", rf"\text{{{cls.__name__}}}", labels, "listing")
 
 
 def _meaning(line: str) -> str:

@@ -8,12 +8,13 @@ from typing import Any
 from starlette.responses import FileResponse, JSONResponse, Response
 
 from regard.run_summary import json_safe
-from regard.studio import exports, interventions
+from regard.studio import exports, interventions, slices
 from regard.studio.errors import ApiError
 from regard.studio.image_input import image_name, parse_image
 from regard.studio.request import ApiRequest
 from regard.studio.service import MAX_BEAM, Studio, TraceRequest
 from regard.studio.slices import slice_tensor, to_bytes
+from regard.studio.trace_store import StoredTrace
 from regard.trace import Record
 
 
@@ -53,13 +54,13 @@ def make_trace(studio: Studio, request: ApiRequest) -> Response:
     image = parse_image(request.body["image"]) if "image" in request.body else None
     text = request.required("text", str) if image is None else image_name(request.body, image)
     trace = studio.trace(TraceRequest(request.required("model", str), text, beam, image=image))
-    return JSONResponse(dict(trace.header), 201)
+    return header_response(trace, 201)
 
 
 def fork_trace(studio: Studio, request: ApiRequest) -> Response:
     """The same pass with one intervention more."""
     change = interventions.parse_intervention(request.required("change", dict))
-    return JSONResponse(dict(studio.fork(request.path["trace"], change).header), 201)
+    return header_response(studio.fork(request.path["trace"], change), 201)
 
 
 def show_gradients(studio: Studio, request: ApiRequest) -> Response:
@@ -74,7 +75,12 @@ def show_saliency(studio: Studio, request: ApiRequest) -> Response:
 
 def show_trace(studio: Studio, request: ApiRequest) -> Response:
     """The header of a trace."""
-    return JSONResponse(dict(studio.trace_store.get(request.path["trace"]).header))
+    return header_response(studio.trace_store.get(request.path["trace"]), 200)
+
+
+def header_response(trace: StoredTrace, status: int) -> Response:
+    """The header of a trace, and how many numbers of a tensor are sent at once."""
+    return JSONResponse({**trace.header, "most_numbers": slices.MAX_NUMBERS}, status)
 
 
 def send_tensor(studio: Studio, request: ApiRequest) -> Response:

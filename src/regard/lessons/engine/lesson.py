@@ -13,10 +13,10 @@ from regard.lessons.engine.reading import Figure, Reading
 FORMAT = "lesson/1"
 Data = Any
 """A number, a text, or nested lists of them: what JSON holds."""
-Look = Literal["numbers", "weights", "signed", "arcs", "line", "log", "tree", "records"]
+Look = Literal["numbers", "weights", "signed", "arcs", "line", "log", "tree", "records", "listing"]
 """Plain numbers; weights that sum to 1; a diverging color scale around 0; arcs between words; a curve, also on a
 logarithmic axis; a search tree, whose rows are [index of the parent row, word, log-probability, outcome];
-rows of texts, each text on lines of its own after the label of its column."""
+rows of texts, each text on lines of its own after the label of its column; lines of code, each with what it does."""
 
 
 def shape(data: Data) -> tuple[int, ...]:

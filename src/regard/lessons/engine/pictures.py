@@ -34,6 +34,8 @@ def picture_lines(value: Value, width: int, color: ColorDepth) -> list[Text] | N
         return tree_lines(value, width)
     if value.look == "records":
         return record_lines(value, width)
+    if value.look == "listing":
+        return listing_lines(value, width)
     return heat_map_lines(value, width, color) if is_heat_map(value) else None
 
 
@@ -168,4 +170,20 @@ def record_lines(value: Value, width: int) -> list[Text]:
         for name, text in zip(value.labels[value.axes[1]], row):
             parts = wrap_text(f"{name}: {text}", width - 4)
             lines += [Text("  " if i == 0 else "    ").append_text(part) for i, part in enumerate(parts)]
+    return lines
+
+
+def listing_lines(value: Value, width: int) -> list[Text]:
+    """Lines of code with their indentation, each with what it does below it.
+
+    >>> rows = [["for x in xs:", "every x"], ["    add(x)", "is added"]]
+    >>> [line.plain for line in listing_lines(Value("code", rows, ("line", "column"), look="listing"), 40)]
+    ['for x in xs:', '  # every x', '    add(x)', '      # is added']
+    """
+    lines: list[Text] = []
+    for code, meaning in value.data:
+        indent = " " * (len(code) - len(code.lstrip()))
+        lines += wrap_text(code, width, STRONG)
+        parts = wrap_text(f"# {meaning}", max(8, width - len(indent) - 4), "dim")
+        lines += [Text(f"{indent}  {'  ' if i else ''}").append_text(part) for i, part in enumerate(parts)]
     return lines

@@ -143,7 +143,7 @@ def _step(
 def _operand(value: Value, width: int, color: ColorDepth, shown: set[str]) -> RenderableType:
     """An operand; a large one that was shown before is only named."""
     sides = shape(value.data)
-    picture = value.look in ("signed", "line", "log", "tree", "records")
+    picture = value.look in ("signed", "line", "log", "tree", "records", "listing")
     if value.name in shown and (picture or math.prod(sides) > MAX_REPEATED[len(sides)]):
         return Text.assemble((value.sign, NAME), (f" ({' x '.join(map(str, sides))}, above)", "dim"))
     return render_value(value, width, color)

@@ -1,5 +1,6 @@
 // @ts-check
 /** Entry point of the single-file page: one embedded trace, no server. */
+import { canvasNote } from "./core/canvas.js";
 import { h, replace } from "./core/dom.js";
 import { notices, showError } from "./core/notice.js";
 import { parseRoute } from "./core/route.js";
@@ -22,7 +23,7 @@ async function start() {
     h("span", { class: "run-form" }),
   );
   bar.append(...commonButtons(() => screen.redraw()));
-  replace(app, bar, notices, screen.node);
+  replace(app, bar, canvasNote(), notices, screen.node);
   watchTheme(() => screen.redraw());
   document.title = `${screen.title} – regard`;
   listenForKeys(() => screen);

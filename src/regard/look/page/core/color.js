@@ -1,5 +1,6 @@
 // @ts-check
 /** Colormaps: purple for weights, blue - white - orange for signed values, and a logarithmic one of growing lightness. */
+import { drawingContext } from "./canvas.js";
 
 /** @typedef {"weight"|"signed"|"log"} Ramp */
 
@@ -77,7 +78,7 @@ export function heatImage(numbers, rows, columns, top, ramp, clear = false) {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [columns, rows];
   const options = { willReadFrequently: true }; // in memory: pixels are written by hand, and often read again
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", options));
+  const context = drawingContext(canvas, options);
   const image = context.createImageData(columns, rows);
   const [colors, missing] = [colorTable(ramp), rgb(NaN, 1, ramp)];
   for (let i = 0; i < rows * columns; i++) {
@@ -103,7 +104,7 @@ export function thumbnail(numbers, rows, columns, top, ramp, width, height) {
   const ratio = window.devicePixelRatio || 1;
   [canvas.width, canvas.height] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
   [canvas.style.width, canvas.style.height] = [`${width}px`, `${height}px`];
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const context = drawingContext(canvas);
   context.imageSmoothingEnabled = columns > canvas.width || rows > canvas.height;
   context.drawImage(heatImage(numbers, rows, columns, top, ramp), 0, 0, canvas.width, canvas.height);
   return canvas;

@@ -43,7 +43,7 @@ function address(screen, name, query) {
 
 /** Changes the address without a history entry or navigation. @param {string} address */
 export function replaceAddress(address) {
-  changeAddress(address, () => history.replaceState(null, "", address));
+  changeAddress(address, () => history.replaceState(history.state, "", address));
 }
 
 /** Changes the address with a history entry, so that Back returns to the one before. @param {string} address */

@@ -24,6 +24,8 @@ export class Selection {
     this.current = readQuery(query, tabs);
     /** @type {Set<(changed: Partial<SelectionState>) => void>} */
     this.listeners = new Set();
+    /** Called when another view is chosen: a tab, or a level of the picture. */
+    this.onview = () => {};
   }
 
   /** Follows an address that Back or Forward led to. @param {URLSearchParams} query */
@@ -35,9 +37,9 @@ export class Selection {
     this.notify({ ...rest, ...tab });
   }
 
-  /** @param {Partial<SelectionState>} changes */
+  /** Calls the listeners, without those that an earlier one has stopped: of a tab that was left. @param {Partial<SelectionState>} changes */
   notify(changes) {
-    for (const listener of [...this.listeners]) listener(changes);
+    for (const listener of [...this.listeners]) if (this.listeners.has(listener)) listener(changes);
   }
 
   /** @param {Partial<SelectionState>} changes */
@@ -45,9 +47,11 @@ export class Selection {
     const before = { ...this.current };
     Object.assign(this.current, changes);
     const { tab, head } = this.current;
+    const isHead = tab === "scene" && before.head !== head;
     const deeper = LEVELS.some((name) => before[name] !== this.current[name]);
-    const change = deeper || (tab === "scene" && before.head !== head) ? pushAddress : replaceAddress;
+    const change = deeper || isHead ? pushAddress : replaceAddress;
     change(this.address());
+    if (isHead || before.tab !== tab || before.at !== this.current.at) this.onview();
     this.notify(changes);
   }
 

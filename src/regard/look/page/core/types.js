@@ -13,7 +13,8 @@
  * @typedef {{token: string, label: string}} Token
  * @typedef {{name: string, axes: string[], shape: number[], sides: Record<string, string>,
  *   names: Record<string, string[]>, backwards: boolean, dtype: "f4"|"i4",
- *   min: number, max: number, scaled?: boolean, masked?: boolean}} Description
+ *   min: number, max: number, scaled?: boolean, masked?: boolean, whole?: number[]}} Description
+ * whole: the recorded shape of a tensor that is too large to be sent; `shape` is then that of the part that is
  * @typedef {{id: string, kind: string, title: string, tensor?: string, tensors: string[], side: "source"|"target",
  *   stack: string, layer?: string, number?: number, direction?: "backward"}} GraphNode
  * @typedef {{from: string, to: string, kind: "flow"|"residual"|"memory"|"start"|"previous"}} GraphEdge
@@ -44,7 +45,7 @@
  *   window?: {number: number, count: number, before: number[], tokens: number, total: number}|null, windows?: string[],
  *   parts?: ForecastParts|{tokens: LabeledToken[], is_chain: boolean}|NumberParts|{},
  *   graph?: Graph|null, head_roles?: HeadRole[], beam: BeamNode[], fork: Fork|null, supported_changes?: string[],
- *   omitted?: string[],
+ *   omitted?: string[], most_numbers?: number,
  *   gradients?: Gradients[], saliency?: Saliency}} Header
  * @typedef {{name: string, head: number, role: string, statistics: Record<string, number|null>}} HeadRole
  * @typedef {{distances: number[], norms: number[], rate: number|null, relative: boolean}} Decay

@@ -9,7 +9,7 @@ import { searchTree } from "../widgets/search-tree.js";
 
 /**
  * @typedef {{name: string, sign: string, tree: any, axes: string[], labels: Record<string, string[]>, data: any,
- *   text: any, look: "numbers"|"weights"|"signed"|"arcs"|"line"|"log"|"tree"|"records", changed?: boolean, original?: string|null}} Value
+ *   text: any, look: "numbers"|"weights"|"signed"|"arcs"|"line"|"log"|"tree"|"records"|"listing", changed?: boolean, original?: string|null}} Value
  */
 
 /** Name of a value. @param {Value} value */
@@ -53,6 +53,7 @@ function drawValue(value, selectedWord) {
   if (value.look === "line" || value.look === "log") return curves(value);
   if (value.look === "tree") return searchTree(value);
   if (value.look === "records") return records(value);
+  if (value.look === "listing") return listing(value);
   if (value.look === "arcs")
     return h("div", { class: "lesson-wide" }, attentionArcs(value, selectedWord), heatMap(value, "weight"));
   if (value.look === "signed") return h("div", { class: "lesson-wide" }, heatMap(value, "signed"));
@@ -117,6 +118,31 @@ function records(value) {
     h("section", {}, h("h3", {}, word(rowLabels[i])), h("dl", {}, ...fields(row))),
   );
   return h("div", { class: "lesson-wide lesson-records" }, ...items);
+}
+
+/** Lines of code with their indentation, each beside what it does. @param {Value} value */
+function listing(value) {
+  const columns = value.labels[value.axes[1]];
+  const lines = value.data.map((/** @type {string[]} */ [code, meaning], /** @type {number} */ i) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, String(i + 1)),
+      h("td", { "data-exact": code }, h("code", { dir: "ltr" }, code)),
+      h("td", { "data-exact": meaning }, meaning),
+    ),
+  );
+  const head = columns.map((name) => h("th", { scope: "col" }, name));
+  return h(
+    "div",
+    { class: "scroll lesson-wide", tabindex: "0", role: "region", "aria-label": value.sign },
+    h(
+      "table",
+      { class: "lesson-listing" },
+      h("thead", {}, h("tr", {}, h("td", {}), ...head)),
+      h("tbody", {}, ...lines),
+    ),
+  );
 }
 
 /** @param {any} item @param {string} text @param {boolean} texts @param {boolean} weight */

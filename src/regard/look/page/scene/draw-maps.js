@@ -1,5 +1,6 @@
 // @ts-check
 /** Images, patches and feature maps as tiles. */
+import { drawingContext } from "../core/canvas.js";
 import { svg } from "../core/dom.js";
 import { colorTop, numberImage } from "./draw-strips.js";
 
@@ -75,7 +76,7 @@ export function imageTiles(pixels, box, grid) {
 function pixelUrl(pixels) {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [pixels.size("column"), pixels.size("row")];
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const context = drawingContext(canvas);
   const image = context.createImageData(canvas.width, canvas.height);
   const colors = pixels.size("color");
   for (let i = 0; i < canvas.width * canvas.height; i++) {

@@ -1,5 +1,7 @@
 // @ts-check
 /** The picture as a file for a slide: SVG with its colors written out, or PNG in twice its size. */
+import { ApiError } from "../core/api-error.js";
+import { drawingContext, hasCanvas } from "../core/canvas.js";
 import { roleColor } from "../core/color.js";
 import { h, svg } from "../core/dom.js";
 import { showError } from "../core/notice.js";
@@ -77,6 +79,8 @@ async function savePicture(picture, format, name) {
 
 /** @param {Blob} file @param {SVGElement} copy */
 async function toPng(file, copy) {
+  if (!hasCanvas())
+    throw new ApiError("no-canvas", "This browser does not draw on canvases.", "Save the picture as SVG.");
   const address = URL.createObjectURL(file);
   try {
     const image = new Image();
@@ -85,7 +89,7 @@ async function toPng(file, copy) {
     const canvas = document.createElement("canvas");
     const [width, height] = ["width", "height"].map((name) => Number(copy.getAttribute(name)));
     [canvas.width, canvas.height] = [width * SCALE, height * SCALE];
-    const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    const context = drawingContext(canvas);
     context.drawImage(image, 0, 0, canvas.width, canvas.height);
     const blob = await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
     if (!(blob instanceof Blob)) throw new Error("The picture is too large for a PNG; save it as SVG.");

@@ -25,6 +25,21 @@ export function parsePlace(text, trace) {
   return { name: found[1], index, mean: parts.includes("mean") };
 }
 
+/** How the picture of a whole model is read, in two or three sentences. @param {import("./model-graph.js").ModelGraph} graph */
+export function pictureLead(graph) {
+  const [source, target] = graph.stacks;
+  const words = graph.tokens(source.side).length > 0;
+  const what = words
+    ? "each column is a token, each strip of colors the vector that a layer computed for it"
+    : "each row is what a layer computed";
+  const memory = graph.edges.some(({ kind }) => kind === "memory");
+  const handed = memory ? "what it computed is read by the decoder," : "its last state starts the decoder,";
+  const pair = target
+    ? ` The ${source.title.toLowerCase()} reads the ${words ? "source" : "input"}; ${handed} which writes the answer step by step.`
+    : "";
+  return h("p", { class: "scene-lead" }, `Read it from the bottom up: ${what}; the answer is at the top.${pair}`);
+}
+
 /** What the colors mean. @param {unknown} _picture */
 export function colorLegend(_picture) {
   const ramp = (/** @type {"signed"|"weight"} */ kind) => {

@@ -64,7 +64,7 @@ class Home {
 
   /** @param {Model[]} all */
   list(all) {
-    const optional = (/** @type {string} */ name) => (name === "task" || name === "best" ? "optional" : null);
+    const optional = (/** @type {string} */ name) => (["model", "task", "best"].includes(name) ? "optional" : null);
     const head = ["name", "model", "task", "steps", "best", "", ""].map((name) =>
       name ? h("th", { scope: "col", class: optional(name) }, name) : h("td", {}),
     );
@@ -78,7 +78,7 @@ class Home {
       "tr",
       {},
       h("th", { scope: "row" }, word(model.name)),
-      h("td", {}, model.model ?? "–"),
+      h("td", { class: "optional" }, model.model ?? "–"),
       h("td", { class: "optional" }, model.task ?? "–"),
       h("td", {}, model.step === null ? "–" : model.step.toLocaleString("en")),
       h("td", { class: "optional" }, formatScores(model.best)),

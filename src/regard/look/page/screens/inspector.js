@@ -23,6 +23,7 @@ import { FORECAST, inputTitle, outputTitle } from "../widgets/csv-input.js";
 import { Drawer } from "../widgets/drawer.js";
 import { labeledSentence } from "../widgets/labeled-words.js";
 import { exportDialog } from "./export.js";
+import { limitNote, outdatedNote } from "./trace-notes.js";
 import { windowNote } from "./window-note.js";
 import { outline } from "./outline.js";
 
@@ -34,6 +35,8 @@ import { outline } from "./outline.js";
 
 /** Length of a heading above which it gets a scrollable box. */
 const LONG = 240;
+/** Milliseconds after which a view that is being loaded says so. */
+const LATE = 400;
 
 /** @type {Record<string, Tab>} */
 const TABS = {
@@ -96,7 +99,13 @@ class Inspector {
     this.unlisten = this.selection.listen(["tab"], () => {
       this.opening = this.open();
     });
+    this.selection.onview = () => this.showTop();
     this.node = this.frame();
+  }
+
+  /** Another view starts at its top: below the tabs, if they were scrolled out of sight. */
+  showTop() {
+    if (this.bar.getBoundingClientRect().top < 0) this.bar.scrollIntoView({ block: "start", inline: "nearest" });
   }
 
   frame() {
@@ -152,6 +161,8 @@ class Inspector {
       header.omitted?.length
         ? h("p", { class: "muted" }, `${header.omitted.length} tensors were too large for this file and were left out.`)
         : null,
+      outdatedNote(this.trace),
+      limitNote(this.trace),
       windowNote(this.context),
       forkSummary(this.context),
       whatIfButtons(this.context),
@@ -168,8 +179,10 @@ class Inspector {
 
   /** Scrolls the chosen tab into view; at first the tabs are not in the document yet. */
   revealTab() {
+    const { scrollX, scrollY } = window;
     const tab = document.getElementById(`tab-${this.selection.current.tab}`);
     tab?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    window.scrollTo(scrollX, scrollY); // the tabs are moved, and the page is not
   }
 
   /** @param {string} name @param {Tab} tab @param {boolean} chosen */
@@ -229,15 +242,19 @@ class Inspector {
     this.leaveTab();
     this.drawTabs();
     this.stage.setAttribute("aria-busy", "true");
+    const bar = h("p", { class: "muted row", role: "status" }, h("progress", { "aria-label": "Loading" }), "Loading");
+    const late = window.setTimeout(() => request === this.request && replace(this.stage, bar), LATE);
     try {
       const node = await TABS[this.selection.current.tab].make(this.context);
       if (request === this.request) replace(this.stage, node);
     } catch (error) {
+      clearTimeout(late);
       if (request !== this.request) return;
       const [message, hint] =
         error instanceof ApiError ? [error.message, error.hint] : [String(error), "Reload the page."];
       replace(this.stage, h("p", { class: "empty", role: "alert" }, h("b", {}, message), " ", hint));
     }
+    clearTimeout(late);
     this.stage.removeAttribute("aria-busy");
   }
 

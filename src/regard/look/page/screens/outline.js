@@ -58,7 +58,7 @@ function item({ selection }, tensor) {
       "button",
       { type: "button", class: "outline-item", "aria-current": current, onclick },
       splitName(tensor.name)[1],
-      h("span", { class: "muted" }, ` ${tensor.shape.join("×")}`),
+      h("span", { class: "muted" }, ` ${(tensor.whole ?? tensor.shape).join("×")}`),
     ),
   );
 }

@@ -31,11 +31,14 @@ export async function attentionTab(context) {
     const { sides } = trace.describe(name);
     return (sides.query === "source") !== (sides.key === "source");
   };
-  if (!all.some((tensor) => tensor.name === selection.current.tensor)) {
+  const complete = () => {
+    if (all.some((tensor) => tensor.name === selection.current.tensor)) return;
     const crossTensors = all.filter((tensor) => isCross(tensor.name));
     const preferred = crossTensors.length ? crossTensors : all;
     selection.current.tensor = preferred[preferred.length - 1].name;
-  }
+  };
+  complete();
+  context.onleave(selection.listen(["tensor"], complete)); // an address may name none
   const one = new OneHead(context, all, isCross);
   await one.draw();
   const overview = lazyHeadGrid(context, all);

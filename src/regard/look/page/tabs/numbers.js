@@ -76,7 +76,9 @@ class Sheet {
 
   /** @param {string|null} axis */
   size(axis) {
-    return axis === null ? 1 : this.description.shape[this.description.axes.indexOf(axis)];
+    if (axis === null) return 1;
+    const { axes, shape, whole } = this.description;
+    return (whole ?? shape)[axes.indexOf(axis)];
   }
 
   get others() {
@@ -90,7 +92,8 @@ class Sheet {
 
   /** Whether the two axes shown are too large to load at once. */
   get isLarge() {
-    return this.size(this.rows) * this.size(this.columns) > MAX_LOADED;
+    const most = Math.min(MAX_LOADED, this.context.trace.header.most_numbers ?? MAX_LOADED);
+    return this.size(this.rows) * this.size(this.columns) > most;
   }
 
   /** The numbers shown, and the position of the first: all, or a part of a large tensor. */
@@ -113,7 +116,7 @@ class Sheet {
     const { axes } = this.description;
     const names = trace.header.tensors.map((tensor) => ({
       value: tensor.name,
-      text: `${tensor.name} (${tensor.shape.join(" x ")})`,
+      text: `${tensor.name} (${(tensor.whole ?? tensor.shape).join(" x ")})`,
     }));
     replace(
       this.controls,
@@ -144,7 +147,7 @@ class Sheet {
 
   /** @param {string} axis */
   placeChoice(axis) {
-    const words = this.context.trace.tokens(this.name, axis);
+    const words = this.context.trace.allTokens(this.name, axis);
     const options = Array.from({ length: Math.min(this.size(axis), MAX_OPTIONS) }, (_, i) => ({
       value: String(i),
       text: words ? `${i} ${words[i].label}` : String(i),
@@ -206,7 +209,7 @@ class Sheet {
 
   /** @param {string|null} axis @param {number} i */
   label(axis, i) {
-    const words = axis ? this.context.trace.tokens(this.name, axis) : null;
+    const words = axis ? this.context.trace.allTokens(this.name, axis) : null;
     return words ? [h("span", { class: "muted" }, `${i} `), word(words[i].label)] : [String(i)];
   }
 
@@ -231,7 +234,7 @@ class Sheet {
 
   /** A field for a position, or for a token of this axis. @param {string} name @param {string|null} axis @param {(i: number) => void} go */
   jumpField(name, axis, go) {
-    const words = axis ? this.context.trace.tokens(this.name, axis) : null;
+    const words = axis ? this.context.trace.allTokens(this.name, axis) : null;
     const size = this.size(axis);
     const find = (/** @type {string} */ text) =>
       /^\d+$/u.test(text)
@@ -259,8 +262,9 @@ class Sheet {
 
   /** @param {"numpy"|"csv"} kind */
   async copy(kind) {
-    const tensor = await this.context.trace.tensor(this.name, this.slice);
-    const [m, n] = [this.size(this.rows), this.size(this.columns)];
+    const { tensor } = await this.load(); // of a large one, the part that is shown
+    const size = (/** @type {string|null} */ axis) => (axis === null ? 1 : tensor.size(axis));
+    const [m, n] = [size(this.rows), size(this.columns)];
     const lines = Array.from({ length: m }, (_, i) =>
       Array.from({ length: n }, (_, j) => formatExact(tensor.at(this.index(i, j)))),
     );

@@ -10,7 +10,7 @@ import { ModelGraph } from "../scene/model-graph.js";
 import { ModelPicture } from "../scene/model-picture.js";
 import { PartPicture } from "../scene/part-picture.js";
 import { pictureButtons } from "../scene/picture-file.js";
-import { colorLegend, formatPlace, parsePlace, partList } from "../scene/scene-parts.js";
+import { colorLegend, formatPlace, parsePlace, partList, pictureLead } from "../scene/scene-parts.js";
 import { TourPanel } from "../tour/panel.js";
 import { Transport } from "../widgets/transport.js";
 import { gradientTensors } from "./gradients.js";
@@ -64,9 +64,19 @@ class Scene {
     this.tip = h("div", { class: "scene-tip", hidden: true, "aria-hidden": "true" });
     this.readout = h("p", { class: "scene-readout muted", "aria-live": "polite" });
     this.head = h("div", {});
+    this.lead = h("div", {});
     this.below = h("div", {});
     this.tour = new TourPanel(this.graph, context.selection);
-    this.node = h("div", { class: "stack scene" }, this.head, this.tour.node, this.view, this.readout, this.below);
+    this.node = h(
+      "div",
+      { class: "stack scene" },
+      this.head,
+      this.tour.node,
+      this.lead,
+      this.view,
+      this.readout,
+      this.below,
+    );
     this.request = 0;
     this.width = 0;
     /** @type {Awaited<ReturnType<typeof loadBackward>>|undefined} */
@@ -141,9 +151,11 @@ class Scene {
     this.moments =
       picture instanceof ModelPicture && picture.layout && !this.tour.stop ? moments(this.graph, picture.layout) : [];
     this.drawHead();
+    const isModel = picture instanceof ModelPicture && this.context.selection.current.at === null;
+    replace(this.lead, isModel ? pictureLead(this.graph) : null, colorLegend(picture));
+    this.lead.hidden = this.tour.stop !== null; // its text explains the picture
     replace(
       this.below,
-      colorLegend(picture),
       partList(
         picture,
         (to) => this.zoom(to),

@@ -42,7 +42,7 @@ function memory(guide) {
     lit: [output.id, ...readers.map(({ id }) => id)],
     lesson: "transformer",
     text: () =>
-      guide.say`The encoder is done when it has ${size} of ${guide.size(/** @type {string} */ (output.tensor), "width")} numbers. ${use}`,
+      guide.textTemplate`The encoder is done when it has ${size} of ${guide.size(/** @type {string} */ (output.tensor), "width")} numbers. ${use}`,
   };
 }
 
@@ -55,9 +55,9 @@ function bridge(guide) {
   const tokens = guide.source.tokens.length;
   const text = attends
     ? () =>
-        guide.say`The decoder starts from one vector of ${width} numbers that was made of the encoder's states. It need not hold the whole sentence: attention looks at the states themselves.`
+        guide.textTemplate`The decoder starts from one vector of ${width} numbers that was made of the encoder's states. It need not hold the whole sentence: attention looks at the states themselves.`
     : () =>
-        guide.say`All that the decoder gets is one vector of ${width} numbers, however long the sentence is; here it stands for ${count(tokens, "token")}. This bottleneck is why long sentences suffer, and what attention removes.`;
+        guide.textTemplate`All that the decoder gets is one vector of ${width} numbers, however long the sentence is; here it stands for ${count(tokens, "token")}. This bottleneck is why long sentences suffer, and what attention removes.`;
   return { name: "bridge", title: "The source in one vector", lit: [node.id], lesson: "seq2seq", text };
 }
 
@@ -78,7 +78,7 @@ function decoder(guide) {
     column: guide.focus(guide.target),
     lesson: self ? "transformer" : "seq2seq",
     text: () =>
-      guide.say`The decoder writes one token per step and reads what it has written, after a mark for the beginning: ${guide.list(guide.target.tokens)}. ${how}; at the lit step it has read ${count(seen, "token")}.`,
+      guide.textTemplate`The decoder writes one token per step and reads what it has written, after a mark for the beginning: ${guide.list(guide.target.tokens)}. ${how}; at the lit step it has read ${count(seen, "token")}.`,
   };
 }
 
@@ -93,7 +93,7 @@ function alignment(guide) {
     const keys = guide.trace.tokens(scores, "key") ?? [];
     const best = largest(row);
     const least = largest(row.map((value) => -value));
-    return guide.say`Before it writes ${written(guide)}, the decoder compares its state with each state of the encoder. The score says how well they match: ${guide.number(scores, { head: 0, query, key: best })} for ${guide.quote(keys[best])}, ${guide.number(scores, { head: 0, query, key: least })} for ${guide.quote(keys[least])}.`;
+    return guide.textTemplate`Before it writes ${written(guide)}, the decoder compares its state with each state of the encoder. The score says how well they match: ${guide.number(scores, { head: 0, query, key: best })} for ${guide.quote(keys[best])}, ${guide.number(scores, { head: 0, query, key: least })} for ${guide.quote(keys[least])}.`;
   };
   return {
     name: "alignment",
@@ -122,7 +122,7 @@ async function cross(guide) {
     const keys = guide.trace.tokens(weights, "key") ?? [];
     const target = keys[key] ? [" on ", guide.quote(keys[key])] : [` on place ${key + 1}`];
     const mean = heads > 1 ? `, as the mean of ${heads} heads,` : "";
-    return guide.say`This is where the answer looks back at the input. While the model writes ${written(guide)}${mean} the largest weight is ${guide.number(weights, { query, key, head: 0 }, true)}${target}. Its lines are lit. Which word belongs to which was never given: this was learned from pairs of sentences.`;
+    return guide.textTemplate`This is where the answer looks back at the input. While the model writes ${written(guide)}${mean} the largest weight is ${guide.number(weights, { query, key, head: 0 }, true)}${target}. Its lines are lit. Which word belongs to which was never given: this was learned from pairs of sentences.`;
   };
   return {
     name: "cross-attention",
@@ -153,7 +153,7 @@ function readout(guide) {
     lesson: "bahdanau",
     optional: true,
     text: () =>
-      guide.say`What the decoder knows (its state) and what it looked at (the context) are joined in one vector of ${guide.size(name, "width")} numbers, which begins with ${guide.beginning(name, guide.focus(guide.target))}and so on. The word is chosen from this vector.`,
+      guide.textTemplate`What the decoder knows (its state) and what it looked at (the context) are joined in one vector of ${guide.size(name, "width")} numbers, which begins with ${guide.beginning(name, guide.focus(guide.target))}and so on. The word is chosen from this vector.`,
   };
 }
 
@@ -168,7 +168,7 @@ function pooling(guide) {
     lit: [node.id],
     lesson: "bert",
     text: () =>
-      guide.say`One answer needs one vector: what was computed for all parts of the input is reduced to ${width} numbers.`,
+      guide.textTemplate`One answer needs one vector: what was computed for all parts of the input is reduced to ${width} numbers.`,
   };
 }
 
@@ -187,7 +187,7 @@ function stepLogits(guide, node) {
     column: guide.graph.prompt + guide.step,
     lesson: "output-layer",
     text: () =>
-      guide.say`The vector at the top is multiplied with one vector for each of the ${words.toLocaleString("en")} tokens of the vocabulary. Each product is a logit: ${logit(step.chosen)} for ${guide.quote(step.chosen)}${other ? [", ", logit(other), " for ", guide.quote(other)] : ""}.`,
+      guide.textTemplate`The vector at the top is multiplied with one vector for each of the ${words.toLocaleString("en")} tokens of the vocabulary. Each product is a logit: ${logit(step.chosen)} for ${guide.quote(step.chosen)}${other ? [", ", logit(other), " for ", guide.quote(other)] : ""}.`,
   };
 }
 
@@ -204,7 +204,7 @@ function stepSoftmax(guide, node) {
     column: guide.graph.prompt + guide.step,
     lesson: "training",
     text: () =>
-      guide.say`The softmax turns all logits into probabilities that sum to 1. ${guide.quote(step.chosen)} has ${guide.derived(Math.exp(step.log_prob))}, ${rest}; the bars show the best candidates. The entropy of all of them is ${guide.derived(step.entropy)} nats, where 0 would be certainty.`,
+      guide.textTemplate`The softmax turns all logits into probabilities that sum to 1. ${guide.quote(step.chosen)} has ${guide.derived(Math.exp(step.log_prob))}, ${rest}; the bars show the best candidates. The entropy of all of them is ${guide.derived(step.entropy)} nats, where 0 would be certainty.`,
   };
 }
 
@@ -214,16 +214,16 @@ function readSoftmax(guide, node) {
   const text = async () => {
     const all = await loadChoices(guide.graph);
     const one = all.find(({ column }) => column === guide.column) ?? all[0];
-    if (!one) return guide.say`The output layer turns the vector at the top into the numbers of the answer.`;
+    if (!one) return guide.textTemplate`The output layer turns the vector at the top into the numbers of the answer.`;
     const what = one.labels ? "label" : "token of the vocabulary";
     const next = one.bars.find(({ label }) => label !== one.chosen);
     const second = next
-      ? await guide.say`, before ${guide.quote({ token: next.label, label: next.label })} with ${guide.derived(next.probability)}`
+      ? await guide.textTemplate`, before ${guide.quote({ token: next.label, label: next.label })} with ${guide.derived(next.probability)}`
       : [];
     const answer = guide.quote({ token: one.chosen, label: one.chosen });
     if (one.whole)
-      return guide.say`The output layer gives one number for each label, and a conditional random field adds one for each pair of neighbors. The labels are chosen as one sequence, the one with the largest sum. At ${guide.quote(guide.source.tokens[one.column])} this is ${answer}, whose probability over all sequences is ${guide.derived(one.probability)}${second}.`;
-    return guide.say`The output layer gives one number for each ${what}, a logit, and the softmax turns them into probabilities that sum to 1. ${one.title}: ${answer} has ${guide.derived(one.probability)}${second}.`;
+      return guide.textTemplate`The output layer gives one number for each label, and a conditional random field adds one for each pair of neighbors. The labels are chosen as one sequence, the one with the largest sum. At ${guide.quote(guide.source.tokens[one.column])} this is ${answer}, whose probability over all sequences is ${guide.derived(one.probability)}${second}.`;
+    return guide.textTemplate`The output layer gives one number for each ${what}, a logit, and the softmax turns them into probabilities that sum to 1. ${one.title}: ${answer} has ${guide.derived(one.probability)}${second}.`;
   };
   return {
     name: "softmax",
@@ -251,7 +251,7 @@ function decoding(guide) {
     lit: ids(tokens, guide.graph.nodes.get("logits")),
     lesson: "beam-search",
     text: () =>
-      guide.say`The token that was chosen is read next, and all begins again for the next one. After ${count(steps.length, "step")} the answer is ${guide.list(steps.map(({ chosen }) => chosen))}. The logarithms of its probabilities sum to ${guide.derived(total)}.${beam}`,
+      guide.textTemplate`The token that was chosen is read next, and all begins again for the next one. After ${count(steps.length, "step")} the answer is ${guide.list(steps.map(({ chosen }) => chosen))}. The logarithms of its probabilities sum to ${guide.derived(total)}.${beam}`,
   };
 }
 
@@ -267,11 +267,11 @@ function gradients(guide) {
       const { norms, rows, columns } = await guide.trace.source.gradients(null);
       const row = norms.length - 1;
       const [near, far] = [norms[row].findLastIndex((x) => x > 0), norms[row].findIndex((x) => x > 0)];
-      if (row < 0 || near < 0 || near === far) return guide.say`${general}`;
-      return await guide.say`${general}For ${guide.quote({ token: rows[row], label: rows[row] })} the gradient is ${guide.derived(norms[row][near])} long at ${guide.quote({ token: columns[near], label: columns[near] })} and ${guide.derived(norms[row][far])} at ${guide.quote({ token: columns[far], label: columns[far] })}. The tab Gradients has all of them.`;
+      if (row < 0 || near < 0 || near === far) return guide.textTemplate`${general}`;
+      return await guide.textTemplate`${general}For ${guide.quote({ token: rows[row], label: rows[row] })} the gradient is ${guide.derived(norms[row][near])} long at ${guide.quote({ token: columns[near], label: columns[near] })} and ${guide.derived(norms[row][far])} at ${guide.quote({ token: columns[far], label: columns[far] })}. The tab Gradients has all of them.`;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      return guide.say`${general}`;
+      return guide.textTemplate`${general}`;
     }
   };
   return { name: "gradients", title: "Backward through time", lit: ids(...cells), lesson: "linear-bptt", text };

@@ -63,7 +63,7 @@ function layers(guide, stack) {
     lit: inside.map(({ id }) => id),
     lesson: "stack",
     text: () =>
-      guide.say`${what} has ${number}. A layer reads one vector per token and gives one vector per token, of the same width, to what is above it. The next stops go through the first.`,
+      guide.textTemplate`${what} has ${number}. A layer reads one vector per token and gives one vector per token, of the same width, to what is above it. The next stops go through the first.`,
   };
 }
 
@@ -83,7 +83,7 @@ function score(guide, stack, node, { head, key, query }) {
     lit: [node.id],
     lesson: "attention",
     text: () =>
-      guide.say`Every token makes a query (what it looks for), a key (what it can be found by) and a value, each by a matrix of weights. In head ${head} the query of ${guide.quote(stack.tokens[guide.focus(stack)])} has ${width} numbers. Its product with the key of ${guide.quote(keys[key])} is ${guide.number(products, at)}; divided by √${width} this is the score ${guide.number(scores, at)}.`,
+      guide.textTemplate`Every token makes a query (what it looks for), a key (what it can be found by) and a value, each by a matrix of weights. In head ${head} the query of ${guide.quote(stack.tokens[guide.focus(stack)])} has ${width} numbers. Its product with the key of ${guide.quote(keys[key])} is ${guide.number(products, at)}; divided by √${width} this is the score ${guide.number(scores, at)}.`,
   };
 }
 
@@ -103,10 +103,10 @@ function softmax(guide, stack, node, weights, { head, query }) {
     ]);
     const sum = row.reduce((a, b) => a + (Number.isFinite(b) ? b : 0), 0);
     const result = context
-      ? await guide.say` The values are added with these weights; the sum is the context, whose unit 0 is ${guide.number(context, { head, query, width: 0 })}.`
+      ? await guide.textTemplate` The values are added with these weights; the sum is the context, whose unit 0 is ${guide.number(context, { head, query, width: 0 })}.`
       : [];
     return [
-      ...(await guide.say`The softmax turns the scores of one query into weights between 0 and 1 that sum to ${guide.derived(sum)}: `),
+      ...(await guide.textTemplate`The softmax turns the scores of one query into weights between 0 and 1 that sum to ${guide.derived(sum)}: `),
       ...parts,
       ".",
       ...result,
@@ -138,7 +138,7 @@ function heads(guide, stack, node, weights) {
       return [head ? ", " : "", `head ${head} on `, guide.quote(keys[key]), " (", number, ")"];
     });
     return [
-      ...(await guide.say`${total} heads do this side by side, each with queries, keys and values of its own. For ${guide.quote(stack.tokens[guide.focus(stack)])} the largest weight is in `),
+      ...(await guide.textTemplate`${total} heads do this side by side, each with queries, keys and values of its own. For ${guide.quote(stack.tokens[guide.focus(stack)])} the largest weight is in `),
       ...parts.flat(),
       total > HEADS ? " and so on" : "",
       ". Their contexts are put side by side and multiplied by one more matrix. Click a head to open it.",
@@ -166,7 +166,7 @@ function causal(guide, stack, node) {
     column: guide.focus(stack),
     lesson: "gpt",
     text: () =>
-      guide.say`A language model predicts the next token, so a token must not see later ones: the query of ${guide.quote(stack.tokens[guide.focus(stack)])} is compared with ${count(seen, "key")}, that of the token itself${seen > 1 ? " and those before it" : ""}. All lines go up or to the right, never back.`,
+      guide.textTemplate`A language model predicts the next token, so a token must not see later ones: the query of ${guide.quote(stack.tokens[guide.focus(stack)])} is compared with ${count(seen, "key")}, that of the token itself${seen > 1 ? " and those before it" : ""}. All lines go up or to the right, never back.`,
   };
 }
 
@@ -188,7 +188,7 @@ export function residual(guide, stack) {
     lit: ids(node),
     lesson: "add-and-norm",
     text: () =>
-      guide.say`What goes into a sublayer is added to what comes out, x + sublayer(x), so a layer only has to learn a change, and gradients reach the layers below unhindered. In unit 0 of ${guide.quote(stack.tokens[guide.focus(stack)])}: ${unit(past)} + ${unit(sublayer)} = ${unit(node)}.`,
+      guide.textTemplate`What goes into a sublayer is added to what comes out, x + sublayer(x), so a layer only has to learn a change, and gradients reach the layers below unhindered. In unit 0 of ${guide.quote(stack.tokens[guide.focus(stack)])}: ${unit(past)} + ${unit(sublayer)} = ${unit(node)}.`,
   };
 }
 
@@ -203,7 +203,7 @@ function norm(guide, stack) {
       await guide.vector(before, guide.focus(stack)),
       await guide.vector(name, guide.focus(stack)),
     ].map(moments);
-    return guide.say`A norm brings each vector, by itself, to a similar size, and then applies a gain that was learned for each unit. For ${guide.quote(stack.tokens[guide.focus(stack)])} the mean of the vector is ${guide.derived(low.mean)} before and ${guide.derived(high.mean)} after it, the standard deviation ${guide.derived(low.deviation)} before and ${guide.derived(high.deviation)} after.`;
+    return guide.textTemplate`A norm brings each vector, by itself, to a similar size, and then applies a gain that was learned for each unit. For ${guide.quote(stack.tokens[guide.focus(stack)])} the mean of the vector is ${guide.derived(low.mean)} before and ${guide.derived(high.mean)} after it, the standard deviation ${guide.derived(low.deviation)} before and ${guide.derived(high.deviation)} after.`;
   };
   return {
     name: "norm",
@@ -225,7 +225,7 @@ function feedForward(guide, stack) {
   const text = async () => {
     const units = await guide.vector(hidden, guide.focus(stack));
     const active = units.filter((value) => value > 0).length;
-    return guide.say`Attention moves information between tokens; this network then works on each token alone. It makes ${units.length} hidden units of ${width} numbers, applies a nonlinear function, and goes back to ${width}. At ${guide.quote(stack.tokens[guide.focus(stack)])}, ${guide.derived(active, String(active))} of ${units.length} hidden units are above 0.`;
+    return guide.textTemplate`Attention moves information between tokens; this network then works on each token alone. It makes ${units.length} hidden units of ${width} numbers, applies a nonlinear function, and goes back to ${width}. At ${guide.quote(stack.tokens[guide.focus(stack)])}, ${guide.derived(active, String(active))} of ${units.length} hidden units are above 0.`;
   };
   return {
     name: "feed-forward",

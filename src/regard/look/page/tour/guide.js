@@ -142,8 +142,8 @@ export class Guide {
     return this.number(name, { ...this.index(name, column), width: 0 });
   }
 
-  /** Text with numbers that are still being read. @param {TemplateStringsArray} parts @param {...(Child|Child[]|Promise<Child|Child[]>)} values @returns {Promise<Child[]>} */
-  async say(parts, ...values) {
+  /** A template for text (a tag of a template literal), whose numbers may still be read. @param {TemplateStringsArray} parts @param {...(Child|Child[]|Promise<Child|Child[]>)} values @returns {Promise<Child[]>} */
+  async textTemplate(parts, ...values) {
     const found = await Promise.all(values);
     return parts.flatMap((part, i) => (i < found.length ? [part, ...[found[i]].flat()] : [part]));
   }

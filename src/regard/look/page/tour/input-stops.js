@@ -17,9 +17,9 @@ function tokens(guide) {
   if (!node || !tokens.length) return null;
   const text = guide.isSeries
     ? () =>
-        guide.say`The input is a series of ${count(tokens.length, "time step")}. Each has one number per column, scaled to mean 0 and deviation 1.`
+        guide.textTemplate`The input is a series of ${count(tokens.length, "time step")}. Each has one number per column, scaled to mean 0 and deviation 1.`
     : () =>
-        guide.say`The input is cut into ${count(tokens.length, "token")}: ${guide.list(tokens)}. A token is a word, a piece of a word or a mark such as the end of a sentence. The model knows each only as a number of its vocabulary.`;
+        guide.textTemplate`The input is cut into ${count(tokens.length, "token")}: ${guide.list(tokens)}. A token is a word, a piece of a word or a mark such as the end of a sentence. The model knows each only as a number of its vocabulary.`;
   const title = guide.isSeries ? "Time steps" : "Tokens";
   return { name: "tokens", title, lit: [node.id], lesson: "embedding", text };
 }
@@ -35,7 +35,7 @@ function image(guide) {
     lit: [node.id],
     lesson: "filters",
     text: () =>
-      guide.say`The input is an image of ${rows} × ${columns} pixels: a table of numbers, one per pixel and color channel.`,
+      guide.textTemplate`The input is an image of ${rows} × ${columns} pixels: a table of numbers, one per pixel and color channel.`,
   };
 }
 
@@ -49,7 +49,7 @@ function patches(guide) {
     lit: [node.id],
     lesson: "vit",
     text: () =>
-      guide.say`The image is cut into patches, and each patch becomes one vector: from here on a patch is what a token is in a text.`,
+      guide.textTemplate`The image is cut into patches, and each patch becomes one vector: from here on a patch is what a token is in a text.`,
   };
 }
 
@@ -72,7 +72,7 @@ function embedding(guide) {
     column: guide.column,
     lesson: "embedding",
     text: () =>
-      guide.say`${made}, drawn as a strip of colors. That of ${guide.quote(token)} begins with ${guide.beginning(name, guide.column)}and so on. Point at a strip to read any of its numbers.`,
+      guide.textTemplate`${made}, drawn as a strip of colors. That of ${guide.quote(token)} begins with ${guide.beginning(name, guide.column)}and so on. Point at a strip to read any of its numbers.`,
   };
 }
 
@@ -87,7 +87,7 @@ function position(guide) {
   const text = async () =>
     sum && words
       ? [`${reason} `, ...(await added(guide, words, node, sum))]
-      : guide.say`${reason} In unit 0 of ${guide.quote(token)} the position is ${guide.unit(node, guide.column)}; the two are added, and normalized.`;
+      : guide.textTemplate`${reason} In unit 0 of ${guide.quote(token)} the position is ${guide.unit(node, guide.column)}; the two are added, and normalized.`;
   return { name: "position", title: "Position", lit: ids(node, sum), column: guide.column, lesson: "positions", text };
 }
 
@@ -101,11 +101,18 @@ async function added(guide, words, place, sum) {
   const { column } = guide;
   const token = guide.quote(guide.source.tokens[column]);
   const [a, b, c] = [words, place, sum].map((node) => guide.unit(node, column));
+<<<<<<< HEAD
   const name = lookedUp(words);
   if (name === words.tensor) return guide.say`In unit 0 of ${token}: embedding ${a} + position ${b} = ${c}.`;
   const width = guide.size(words.tensor ?? "", "width");
   const raw = guide.unit({ ...words, tensor: name }, column);
   return guide.say`In unit 0 of ${token}: embedding ${raw} × √${width} = ${a}, and with position ${b} the sum is ${c}. The factor √${width} keeps the embedding from being small beside the position.`;
+=======
+  if (off(1) < 1e-4) return guide.textTemplate`In unit 0 of ${token}: embedding ${a} + position ${b} = ${c}.`;
+  if (off(Math.sqrt(width)) < 1e-3)
+    return guide.textTemplate`In unit 0 of ${token}: embedding ${a} × √${width} + position ${b} = ${c}. The factor √${width} keeps the embedding from being small beside the position.`;
+  return guide.textTemplate`In unit 0 of ${token} the position is ${b}, and the sum ${c}.`;
+>>>>>>> page
 }
 
 /** @param {Guide} guide @returns {Stop|null} */
@@ -118,7 +125,7 @@ function rotary(guide) {
     lit: [node.id],
     lesson: "rotary",
     text: () =>
-      guide.say`Nothing is added for the place of a token. Instead each query and key is rotated by angles that grow with its position, so that their product depends on how far apart two tokens are.`,
+      guide.textTemplate`Nothing is added for the place of a token. Instead each query and key is rotated by angles that grow with its position, so that their product depends on how far apart two tokens are.`,
   };
 }
 

@@ -45,7 +45,7 @@ function unrolled(guide, stack, node, hidden) {
     lit: [node.id],
     lesson: "rnn",
     text: () =>
-      guide.say`The boxes are one and the same ${node.title}, drawn once for each of the ${count(tokens, noun)}: the same weights at every time step. It reads ${order}, and its state, ${guide.size(hidden, "width")} numbers, is all that it remembers of what it has read.`,
+      guide.textTemplate`The boxes are one and the same ${node.title}, drawn once for each of the ${count(tokens, noun)}: the same weights at every time step. It reads ${order}, and its state, ${guide.size(hidden, "width")} numbers, is all that it remembers of what it has read.`,
   };
 }
 
@@ -58,8 +58,8 @@ function step(guide, stack, node, hidden) {
   /** @returns {Promise<Child[]>} */
   const state = async () =>
     was
-      ? guide.say`In unit 0 the state was ${guide.number(was.name, { ...was.index, width: 0 })} before and is ${guide.number(hidden, index)} after.`
-      : guide.say`Before the first token the state is 0; after it, unit 0 is ${guide.number(hidden, index)}.`;
+      ? guide.textTemplate`In unit 0 the state was ${guide.number(was.name, { ...was.index, width: 0 })} before and is ${guide.number(hidden, index)} after.`
+      : guide.textTemplate`Before the first token the state is 0; after it, unit 0 is ${guide.number(hidden, index)}.`;
   return {
     name: "step",
     title: "One time step",
@@ -68,7 +68,7 @@ function step(guide, stack, node, hidden) {
     lit: [node.id],
     lesson: "rnn",
     text: () =>
-      guide.say`At ${guide.quote(stack.tokens[column])} the cell reads two vectors, the one of this token and its own state after the token before, and computes a new state of both. ${state()}`,
+      guide.textTemplate`At ${guide.quote(stack.tokens[column])} the cell reads two vectors, the one of this token and its own state after the token before, and computes a new state of both. ${state()}`,
   };
 }
 
@@ -96,7 +96,7 @@ function gates(guide, stack, node) {
       node.title === "LSTM"
         ? "Gates are numbers between 0 and 1 that multiply: the forget gate what stays of the cell state, the input gate how much of the candidate is added, the output gate how much of it is shown."
         : "Gates are numbers between 0 and 1 that multiply: the reset gate how much of the old state the candidate sees, the update gate how old state and candidate are mixed.";
-    return guide.say`${meaning} At ${guide.quote(stack.tokens[column])}, unit 0: ${listed}.`;
+    return guide.textTemplate`${meaning} At ${guide.quote(stack.tokens[column])}, unit 0: ${listed}.`;
   };
   return {
     name: "gates",
@@ -119,9 +119,9 @@ function mixed(guide, stack, node, hidden) {
   const unit = { ...index, width: 0 };
   const text = cell
     ? () =>
-        guide.say`The cell state is what the forget gate keeps of the old one plus what the input gate lets in. It is only multiplied and added to, so it can stay the same over many steps, and so can its gradient. Unit 0 of the cell is ${guide.number(name, unit)}; its tanh times the output gate is the hidden state, ${guide.number(hidden, unit)}.`
+        guide.textTemplate`The cell state is what the forget gate keeps of the old one plus what the input gate lets in. It is only multiplied and added to, so it can stay the same over many steps, and so can its gradient. Unit 0 of the cell is ${guide.number(name, unit)}; its tanh times the output gate is the hidden state, ${guide.number(hidden, unit)}.`
     : () =>
-        guide.say`The candidate, ${guide.number(name, unit)} in unit 0, is what a plain recurrent network would take as its new state. The update gate decides for each unit how much of it replaces the old state: the result is ${guide.number(hidden, unit)}.`;
+        guide.textTemplate`The candidate, ${guide.number(name, unit)} in unit 0, is what a plain recurrent network would take as its new state. The update gate decides for each unit how much of it replaces the old state: the result is ${guide.number(hidden, unit)}.`;
   return {
     name: cell ? "cell" : "candidate",
     title: cell ? "Cell state" : "Old state and candidate",
@@ -144,7 +144,7 @@ function sequential(guide, stack, node) {
     lesson: "limits-of-rnns",
     optional: true,
     text: () =>
-      guide.say`A state needs the one before it, so these ${steps} steps cannot be computed at once, however many processors there are. And what the last state knows of the first token went through ${steps - 1} steps. Both are reasons for attention.`,
+      guide.textTemplate`A state needs the one before it, so these ${steps} steps cannot be computed at once, however many processors there are. And what the last state knows of the first token went through ${steps - 1} steps. Both are reasons for attention.`,
   };
 }
 
@@ -161,7 +161,7 @@ function bothDirections(guide, stack) {
     lit: [forward.id, back.id, ...(joined ? [joined.id] : [])],
     lesson: "bidirectional",
     text: () =>
-      guide.say`A second layer reads the same tokens from right to left. At ${guide.quote(stack.tokens[guide.focus(stack)])} the first knows what comes before it, the second what comes after; put side by side, the two states are about the whole sentence, seen from this token.`,
+      guide.textTemplate`A second layer reads the same tokens from right to left. At ${guide.quote(stack.tokens[guide.focus(stack)])} the first knows what comes before it, the second what comes after; put side by side, the two states are about the whole sentence, seen from this token.`,
   };
 }
 
@@ -177,7 +177,7 @@ function stacked(guide, stack) {
     optional: true,
     lesson: "seq2seq",
     text: () =>
-      guide.say`There are ${all.length} layers: the states of one are what the next reads, at the same token. So there are two ways through this picture, along time and upwards.`,
+      guide.textTemplate`There are ${all.length} layers: the states of one are what the next reads, at the same token. So there are two ways through this picture, along time and upwards.`,
   };
 }
 
@@ -195,8 +195,8 @@ export function convolutionStops(guide, stack) {
       lesson: "filters",
       text: () =>
         isImage
-          ? guide.say`A filter, a small table of weights, slides over what is below and gives one number per place: a feature map. ${count(all.length, "layer")} of them are drawn here, each with the maps that vary most.`
-          : guide.say`A convolution computes the vector of a token from those of its neighbors, with the same weights at every place. With each layer a token sees further.`,
+          ? guide.textTemplate`A filter, a small table of weights, slides over what is below and gives one number per place: a feature map. ${count(all.length, "layer")} of them are drawn here, each with the maps that vary most.`
+          : guide.textTemplate`A convolution computes the vector of a token from those of its neighbors, with the same weights at every place. With each layer a token sees further.`,
     },
   ];
 }

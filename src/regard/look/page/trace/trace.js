@@ -14,13 +14,17 @@ import { ApiError } from "../core/api-error.js";
  *   file: (query: Record<string, string>) => string}} Source
  */
 
+/** Format of a header with all parts; one of an earlier version lacks some. */
+const FORMAT = "trace/2";
+
 export class Trace {
   /** @param {Header} header @param {Source} source */
   constructor(header, source) {
-    this.header = header;
+    const tensors = header.tensors.map((tensor) => limitTensor(tensor, header.most_numbers ?? Infinity));
+    this.header = { ...OLDER, ...header, tensors };
     this.source = source;
     /** @type {Map<string, Description>} */
-    this.descriptions = new Map(header.tensors.map((tensor) => [tensor.name, tensor]));
+    this.descriptions = new Map(tensors.map((tensor) => [tensor.name, tensor]));
     /** @type {Map<string, Promise<Tensor>>} */
     this.requests = new Map();
   }
@@ -28,6 +32,16 @@ export class Trace {
   /** Whether a server can run the model again: what-if changes, gradients, exports. */
   get live() {
     return this.source.live;
+  }
+
+  /** Whether an earlier version recorded this trace. */
+  get isOutdated() {
+    return this.header.format !== FORMAT;
+  }
+
+  /** Tensors that are too large to be sent as a whole. */
+  get limited() {
+    return this.header.tensors.filter(({ whole }) => whole);
   }
 
   /** @param {string} name */
@@ -45,9 +59,16 @@ export class Trace {
 
   /** Tokens along an axis; null if it has none. @param {string} name @param {string} axis */
   tokens(name, axis) {
+    const { whole, axes, shape } = this.describe(name);
+    const all = this.allTokens(name, axis);
+    return whole ? (all?.slice(0, shape[axes.indexOf(axis)]) ?? null) : all;
+  }
+
+  /** The same of all that was recorded, where only a part is sent. @param {string} name @param {string} axis */
+  allTokens(name, axis) {
     const { sides, names } = this.describe(name);
     if (names[axis]) return names[axis].map((text) => ({ token: text, label: text }));
-    return sides[axis] ? this.header.sequences[sides[axis]] : null;
+    return sides[axis] ? (this.header.sequences[sides[axis]] ?? null) : null;
   }
 
   /** @param {string} name @param {string} [slice] such as "head:2,query:0-9" @returns {Promise<Tensor>} */
@@ -55,10 +76,41 @@ export class Trace {
     const key = `${name}?${slice}`;
     let tensor = this.requests.get(key);
     if (!tensor) {
-      tensor = this.source.tensor(this.describe(name), slice);
+      const description = this.describe(name);
+      tensor = this.source.tensor(description, limitSlice(description, slice));
       this.requests.set(key, tensor);
       tensor.catch(() => this.requests.delete(key));
     }
     return tensor;
   }
+}
+
+/** Parts that headers of earlier versions may lack. */
+const OLDER = { sequences: {}, steps: [], beam: [], fork: null };
+
+/**
+ * A description of as much as is sent at once: entries of the first axis, or if one is too large, of the next one.
+ * @param {Description} tensor @param {number} most numbers @returns {Description}
+ */
+function limitTensor(tensor, most) {
+  const complete = { ...tensor, sides: tensor.sides ?? {}, names: tensor.names ?? {} };
+  let size = tensor.shape.reduce((a, b) => a * b, 1);
+  if (size <= most) return complete;
+  const shape = tensor.shape.map((entries) => {
+    const one = size / entries; // numbers of one entry
+    const sent = size <= most ? entries : Math.max(1, Math.floor(most / one));
+    size = one * sent;
+    return sent;
+  });
+  return { ...complete, shape, whole: tensor.shape };
+}
+
+/** A slice within what is sent at once. @param {Description} tensor @param {string} slice */
+function limitSlice({ axes, shape, whole }, slice) {
+  if (!whole) return slice;
+  const named = slice.split(",").map((part) => part.split(":")[0]);
+  const limits = axes
+    .filter((axis, i) => shape[i] < whole[i] && !named.includes(axis))
+    .map((axis) => `${axis}:0-${shape[axes.indexOf(axis)] - 1}`);
+  return [slice, ...limits].filter(Boolean).join(",");
 }

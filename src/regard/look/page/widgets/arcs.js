@@ -1,5 +1,6 @@
 // @ts-check
 /** Attention as lines between words: two rows of words for cross-attention, arcs over one row for self-attention. */
+import { drawingContext } from "../core/canvas.js";
 import { h, replace, svg } from "../core/dom.js";
 import { formatNumber } from "../core/format.js";
 
@@ -75,7 +76,7 @@ function strongestLinks({ numbers, columns, query }, threshold) {
 
 /** Center and end of each word. @param {string[]} words @param {number} start */
 function wordPositions(words, start) {
-  const context = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
+  const context = drawingContext(document.createElement("canvas"));
   context.font = `${FONT}px system-ui, sans-serif`;
   let x = start;
   return words.map((text) => {

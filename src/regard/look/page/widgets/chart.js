@@ -4,11 +4,11 @@ import { h, replace, svg, word } from "../core/dom.js";
 import { formatNumber, formatShort } from "../core/format.js";
 
 /** @typedef {{name: string, role: string, points: [number, number][], dots?: boolean}} Line */
-/** @typedef {{width: number, height: number, left: number, bottom: number, edge: number}} Size */
+/** @typedef {{width: number, height: number, left: number, bottom: number, top: number, edge: number}} Size */
 /** @typedef {{sign: string, axes: string[], labels: Record<string, string[]>, data: any, look: string}} CurveData */
 
-const SMALL = { width: 360, height: 160, left: 56, bottom: 20, edge: 8 };
-const LARGE = { width: 480, height: 200, left: 60, bottom: 24, edge: 10 };
+const SMALL = { width: 360, height: 176, left: 56, bottom: 20, top: 24, edge: 8 };
+const LARGE = { width: 480, height: 216, left: 60, bottom: 24, top: 26, edge: 10 };
 const ROLES = ["attention", "query", "key", "value", "chosen", "source"];
 /** Dash patterns, so that color is not the only difference between lines. */
 const DASHES = [null, "6 3", "2 3", "8 3 2 3", "1 4", "12 4"];
@@ -42,7 +42,7 @@ function stepPlot(title, lines, readout, axis) {
     const places = (line.dots ? line.points : downsample(line.points))
       .filter(([, value]) => values.valid(value))
       .map(([step, value]) => place(SMALL, steps.share(step), values.share(value)));
-    if (!line.dots) return polyline(places, { class: `curve ${line.role}` });
+    if (!line.dots && places.length > 1) return polyline(places, { class: `curve ${line.role}` });
     return svg("g", {}, ...places.map(([cx, cy]) => svg("circle", { cx, cy, r: 3, class: `dot ${line.role}` })));
   });
   const ends = /** @type {[string, string]} */ ([steps.low, steps.high].map((end) => end.toLocaleString("en")));
@@ -136,8 +136,8 @@ function scale(numbers, log = false) {
 }
 
 /** @param {Size} size @param {number} x share of the width @param {number} y share of the height @returns {[number, number]} */
-function place({ width, height, left, bottom, edge }, x, y) {
-  return [left + x * (width - left - edge), height - bottom - y * (height - bottom - edge)];
+function place({ width, height, left, bottom, top, edge }, x, y) {
+  return [left + x * (width - left - edge), height - bottom - y * (height - bottom - top)];
 }
 
 /** @param {[number, number][]} places @param {Record<string, string|null>} props */
@@ -151,15 +151,15 @@ function polyline(places, props) {
  * @param {SVGElement[]} shapes @param {[string, string]} titles of the horizontal and of the vertical axis
  */
 function plot(size, label, values, ends, shapes, titles) {
-  const { width, height, left, bottom, edge } = size;
-  const marker = svg("line", { class: "mark", y1: edge, y2: height - bottom, visibility: "hidden" });
+  const { width, height, left, bottom, top, edge } = size;
+  const marker = svg("line", { class: "mark", y1: top, y2: height - bottom, visibility: "hidden" });
   const tick = (/** @type {number} */ x, /** @type {number} */ y, /** @type {string} */ text, anchor = "end") =>
     svg("text", { class: "tick", x, y, "text-anchor": anchor }, text);
   const node = svg(
     "svg",
     { viewBox: `0 0 ${width} ${height}`, role: "img", class: "chart", "aria-label": label },
     svg("line", { class: "axis", x1: left, x2: width - edge, y1: height - bottom, y2: height - bottom }),
-    tick(left - 5, edge + 6, formatShort(values.high)),
+    tick(left - 5, top + 4, formatShort(values.high)),
     tick(left - 5, height - bottom, formatShort(values.low)),
     tick(left, height - 7, ends[0], "start"),
     tick(width - edge, height - 7, ends[1]),
@@ -168,7 +168,7 @@ function plot(size, label, values, ends, shapes, titles) {
       { class: "tick axis-title", x: (left + width - edge) / 2, y: height - 7, "text-anchor": "middle" },
       titles[0],
     ),
-    svg("text", { class: "tick axis-title", x: left + 6, y: edge + 6 }, titles[1]),
+    svg("text", { class: "tick axis-title", x: 4, y: 10 }, titles[1]),
     ...shapes,
     marker,
   );

@@ -1,5 +1,6 @@
 // @ts-check
 /** Heat map on a canvas with labeled rows and columns, readable with arrow keys and as a table. */
+import { drawingContext } from "../core/canvas.js";
 import { css, DECADES, heatImage, rgb, roleColor, textColor } from "../core/color.js";
 import { h, replace, word } from "../core/dom.js";
 import { formatNumber } from "../core/format.js";
@@ -165,8 +166,8 @@ function layout(matrix, width) {
 /** @type {CanvasRenderingContext2D|null} */
 let shared = null;
 function measureContext() {
-  shared ??= document.createElement("canvas").getContext("2d");
-  const context = /** @type {CanvasRenderingContext2D} */ (shared);
+  shared ??= drawingContext(document.createElement("canvas"));
+  const context = shared;
   context.font = FONT;
   return context;
 }
@@ -178,7 +179,7 @@ export function resizeCanvas(canvas, width, height) {
   canvas.height = Math.round(height * ratio);
   canvas.style.width = `${width}px`;
   canvas.style.height = `${height}px`;
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const context = drawingContext(canvas);
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
   return context;

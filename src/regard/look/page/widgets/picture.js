@@ -1,5 +1,6 @@
 // @ts-check
 /** Pictures on a canvas: pixels in their colors, numbers on a colormap, and weights over an image. */
+import { drawingContext } from "../core/canvas.js";
 import { thumbnail } from "../core/color.js";
 import { h } from "../core/dom.js";
 
@@ -14,7 +15,7 @@ export function picture(pixels, width, label) {
   const canvas = h("canvas", { class: "picture", role: "img", "aria-label": label });
   [canvas.width, canvas.height] = [pixels.width, pixels.height];
   [canvas.style.width, canvas.style.height] = [`${width}px`, `${(width * pixels.height) / pixels.width}px`];
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const context = drawingContext(canvas);
   const image = context.createImageData(pixels.width, pixels.height);
   for (let i = 0; i < pixels.width * pixels.height; i++) {
     for (let c = 0; c < 3; c++) image.data[4 * i + c] = pixels.data[3 * i + c];

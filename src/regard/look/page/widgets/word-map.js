@@ -1,5 +1,6 @@
 // @ts-check
 /** Map of words: one dot per word, the same scale on both axes, labels where they fit. */
+import { drawingContext } from "../core/canvas.js";
 import { svg } from "../core/dom.js";
 
 /** @typedef {import("../core/types.js").MapPoint} MapPoint */
@@ -111,7 +112,7 @@ function extent(numbers) {
  * @returns {(Box|null)[]}
  */
 function placeLabels(points, positions, width, height, first) {
-  const context = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
+  const context = drawingContext(document.createElement("canvas"));
   const taken = positions.map(({ x, y }) => ({ left: x - DOT, right: x + DOT, top: y - DOT, bottom: y + DOT }));
   /** @type {(Box|null)[]} */
   const boxes = points.map(() => null);

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from regard.decode import DecodeConfig, ban, decode
-from regard.decode.greedy import FeaturesOnly, int8_strategy
+from regard.decode.int8_search import FeaturesOnly, int8_strategy
 from regard.models.gpt import GPTConfig
 from regard.nn.inference import optimize_for_inference
 from regard.sequence import EOS, Tokens

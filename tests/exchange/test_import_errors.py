@@ -78,7 +78,7 @@ def larger_tokenizer(folder: Path) -> None:
 
 def sentencepiece_instead(folder: Path) -> None:
     (folder / "tokenizer.json").unlink()
-    (folder / "tokenizer.model").write_bytes(b"")
+    (folder / "spiece.model").write_bytes(b"")
 
 
 FAULTS: dict[str, tuple[Callable[[Path], object], type[RegardError], str]] = {
@@ -182,12 +182,12 @@ FAULTS: dict[str, tuple[Callable[[Path], object], type[RegardError], str]] = {
     "no tokenizer": (
         lambda folder: (folder / "tokenizer.json").unlink(),
         InputError,
-        "expected a tokenizer.json, vocab.json and merges.txt, or vocab.txt; found none of them",
+        "expected a tokenizer.json, vocab.json and merges.txt, vocab.txt or tokenizer.model; found none",
     ),
     "a SentencePiece model": (
         sentencepiece_instead,
         InputError,
-        "tokenizer.model is a SentencePiece model; write it as a tokenizer.json beside it",
+        "the ids of spiece.model may not be those of the model; write it as a tokenizer.json beside it",
     ),
     "a tokenizer that is no JSON": (write("tokenizer.json", b"?"), ModelError, "expected the JSON of a tokenizer"),
     "a larger tokenizer": (

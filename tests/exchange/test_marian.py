@@ -19,7 +19,8 @@ from regard.cli import invoke
 from regard.errors import InputError, ModelError, RegardError
 from regard.exchange.export import export_run
 from regard.exchange.huggingface import import_folder
-from regard.exchange.sentencepiece import SentencePieceModel, to_sentencepiece
+from regard.exchange.sentencepiece import SentencePieceModel
+from regard.exchange.sentencepiece_tokenizer import to_sentencepiece
 from regard.sequence import Tokens
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 
@@ -126,6 +127,15 @@ def test_a_tokenizer_without_merges_is_refused(kind: str) -> None:
     with pytest.raises(ConfigError) as error:
         BPEDropout(tokenizer, 0.1)
     assert str(error.value) == ("dropout: this tokenizer has no merges to skip; train one of kind bpe or byte-bpe")
+
+
+def test_a_tokenizer_that_merges_whole_texts_is_refused() -> None:
+    content = json.loads(TOKENIZERS["bpe"].json) | {"pre_tokenizer": None}
+    with pytest.raises(ConfigError) as error:
+        BPEDropout(Tokenizer(json.dumps(content)), 0.1)
+    assert str(error.value) == (
+        "dropout: this tokenizer, as Llama's, merges whole texts and knows no words; set dropout = 0"
+    )
 
 
 def test_a_rate_outside_zero_and_one_is_refused() -> None:

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from regard.decode.beam import Beam, power_penalty, wu_penalty
 from regard.decode.constraints import ConstrainedBeam, Constraints
-from regard.decode.greedy import int8_greedy
 from regard.decode.hypothesis import Hypothesis, Strategy, collect
+from regard.decode.int8_search import int8_search
 from regard.decode.loop import decode
 from regard.decode.processors import (
     LogitsProcessor,
@@ -154,7 +154,7 @@ def search(
     Kernels round differently for other numbers of rows and keys, so exact decodes each source alone, without padding.
     """
     if not exact:
-        found = int8_greedy(model, source, prompt, strategy, limits_B)
+        found = int8_search(model, source, prompt, strategy, limits_B, numbers_B)
         if found is None:
             found = collect(decode(model, source, prompt, strategy, limits_B, numbers_B), strategy.n_best)
         return found

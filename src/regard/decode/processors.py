@@ -32,7 +32,11 @@ def apply(processors: tuple[LogitsProcessor, ...], out_NV: Tensor, history: Hist
     >>> apply((ban(0, 1),), torch.tensor([[0.0, 0.0]]), None, eos=1)
     tensor([[   -inf, -0.6931]])
     """
-    log_NV = out_NV.log_softmax(-1)
+    return process(processors, out_NV.log_softmax(-1), history, eos)
+
+
+def process(processors: tuple[LogitsProcessor, ...], log_NV: Tensor, history: History, eos: int = EOS) -> Tensor:
+    """As `apply`, for log-probs."""
     if not processors:
         return log_NV
     processed_NV = compose(processors, log_NV, history)
@@ -70,13 +74,23 @@ def min_length(n: int, eos: int = EOS) -> LogitsProcessor:
     return Ban((eos,), n)
 
 
+@dataclass(frozen=True)
+class Temperature:
+    """Processor that divides log-probs: below 1 the distribution is more peaked, above 1 flatter."""
+
+    value: float
+
+    def __call__(self, log_NV: Tensor, history: History) -> Tensor:
+        return log_NV / self.value
+
+
 def temperature(t: float) -> LogitsProcessor:
     """Softmax temperature: below 1 more peaked, above 1 flatter.
 
     >>> temperature(0.5)(torch.tensor([[-1.0, -2.0]]), None)
     tensor([[-2., -4.]])
     """
-    return lambda log_NV, history: log_NV / t
+    return Temperature(t)
 
 
 def top_k(k: int) -> LogitsProcessor:

@@ -6,20 +6,27 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from regard.data.splitmix import row_seeds, splitmix64
+from regard.decode.beam import argmax_rows
 from regard.decode.hypothesis import Choice, History, extend_rows
-from regard.decode.processors import LogitsProcessor, apply
+from regard.decode.processors import LogitsProcessor, process
 from regard.sequence import EOS
+
+CHUNK = 2**16
+"""random numbers that are drawn at once, so that they stay in the cache"""
 
 
 @dataclass(frozen=True)
 class Sampling:
     """Ancestral sampling of `width` outputs per source; processors shape the distribution, scores stay the model's.
 
-    Every output has its own random stream, seeded by the seed, its source and its index: the other rows of a batch
-    change nothing, and the same seed gives the same output.
+    A token is drawn by the Gumbel-max trick: the largest log-probability plus Gumbel noise. Every output has its own
+    random stream, seeded by the seed, its source and its index: the other rows of a batch change nothing, and the same
+    seed gives the same output.
 
     >>> history = History.start(torch.tensor([0]), torch.tensor([5]), 1, 1)
     >>> Sampling(seed=1).choose(torch.tensor([[0.0, -99.0, 0.0]]), history)[0].tokens
@@ -43,14 +50,16 @@ class Sampling:
         if not history.length:  # unlike beams, all samples of a source start alive
             history = replace(history, scores=torch.zeros_like(history.scores))
         log_NV = out_NV.log_softmax(-1)
-        # drawn on the CPU, in double precision, which MPS lacks: every device draws alike from equal probabilities
-        cumulative_NV = apply(self.processors, out_NV, history, self.eos).cpu().double().softmax(-1).cumsum(-1)
-        slots_N = torch.arange(len(history.scores), device="cpu") % self.width
-        uniform_N = uniform(self.seed, history.owners.cpu(), slots_N, history.length)
-        tokens_N = (cumulative_NV <= uniform_N[:, None] * cumulative_NV[:, -1:]).sum(1).to(out_NV.device)
+        shaped_NV = process(self.processors, log_NV, history, self.eos)
+        _, tokens_N = argmax_rows(shaped_NV + self.noise(history, out_NV.shape[1]).to(out_NV.device), history.scores)
         scores_N = history.scores + log_NV.gather(1, tokens_N[:, None]).squeeze(1)
         ended_N = (tokens_N == self.eos) & (scores_N > -math.inf)
         return extend_rows(history, tokens_N, scores_N, scores_N, ended_N)
+
+    def noise(self, history: History, size: int) -> Tensor:
+        """(N, V) Gumbel noise of the next token, on the CPU: every device draws alike from equal probabilities."""
+        slots_N = torch.arange(len(history.scores), device="cpu") % self.width
+        return gumbel_noise(self.seed, history.owners.cpu(), slots_N, history.length, size)
 
 
 @dataclass(frozen=True)
@@ -81,29 +90,19 @@ class Rollout:
         return extend_rows(history, self.predict(out_NF), history.scores, history.scores, never_N)
 
 
-def uniform(seed: int, sources_N: Tensor, slots_N: Tensor, step: int) -> Tensor:
-    """(N,) uniform random numbers in [0, 1), double precision: SplitMix64 (Steele et al. 2014), one stream per row.
+def gumbel_noise(seed: int, sources_N: Tensor, slots_N: Tensor, step: int, size: int) -> Tensor:
+    """(N, V) standard Gumbel noise, -log(-log u): one stream of uniform numbers (SplitMix64) per row and step.
 
-    >>> uniform(0, torch.tensor([0, 1]), torch.tensor([0, 0]), 0)
-    tensor([0.5301, 0.6600], dtype=torch.float64)
+    >>> gumbel_noise(0, torch.tensor([0, 1]), torch.tensor([0, 0]), 0, 3)
+    tensor([[ 0.5757,  0.6294, -0.3288],
+            [-0.7504, -0.5104,  1.8838]])
     """
-    mixed_N = torch.full_like(sources_N, _to_int64(seed))
-    for part in (sources_N, slots_N, torch.full_like(sources_N, step)):
-        mixed_N = _mix(mixed_N ^ _mix(part))
-    return (mixed_N & ((1 << 40) - 1)).double() / (1 << 40)
-
-
-def _mix(x_N: Tensor) -> Tensor:
-    x_N = x_N + _to_int64(0x9E3779B97F4A7C15)
-    x_N = (x_N ^ _logical_shift(x_N, 30)) * _to_int64(0xBF58476D1CE4E5B9)
-    x_N = (x_N ^ _logical_shift(x_N, 27)) * _to_int64(0x94D049BB133111EB)
-    return x_N ^ _logical_shift(x_N, 31)
-
-
-def _logical_shift(x_N: Tensor, bits: int) -> Tensor:
-    """Logical shift; torch's is arithmetic."""
-    return (x_N >> bits) & ((1 << (64 - bits)) - 1)
-
-
-def _to_int64(x: int) -> int:
-    return (x + (1 << 63)) % (1 << 64) - (1 << 63)
+    seeds_N = row_seeds(torch.stack([sources_N, slots_N], 1).numpy(), seed, step)
+    noise_NV = torch.empty(len(seeds_N), size, device="cpu")
+    rows = max(1, CHUNK // size)
+    for start in range(0, len(seeds_N), rows):
+        # 52 bits and a half: never 0 and never 1
+        bits_NV = torch.from_numpy((splitmix64(seeds_N[start : start + rows], size) >> 12).view(np.int64))
+        uniform_NV = bits_NV.double().add_(0.5).mul_(2.0**-52)
+        noise_NV[start : start + rows] = uniform_NV.log_().neg_().log_().neg_()
+    return noise_NV

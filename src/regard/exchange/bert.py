@@ -15,7 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from regard.data.texts import ImportedText
-from regard.exchange.family import ImportedModel, ModelFamily, Origin, check_layers, embedding_rows
+from regard.exchange.family import (
+    ImportedModel,
+    ModelFamily,
+    Origin,
+    build_on_meta,
+    check_layers,
+    embedding_rows,
+)
 from regard.exchange.foreign_tokenizer import ForeignTokenizer
 from regard.exchange.settings import ForeignSettings
 from regard.exchange.weight_table import TensorSource, WeightRow, expand, linear, same
@@ -127,8 +134,7 @@ class BertFamily(ModelFamily):
             train=TrainConfig(label_smoothing=0.0, batch_tokens=max(4096, model.max_positions)),
         )
         rows = [*self.rows(model), *(row for part in parts if part in present for row in self.head_rows(part))]
-        with torch.device("meta"):
-            module = recipe.build(words)
+        module = build_on_meta(recipe.build, words)
         artifacts = {
             "tokenizer.json": words.json.encode(),
             FREQUENCIES_FILE: json.dumps([0] * words.size).encode(),  # no text was counted

@@ -113,10 +113,15 @@ class DecoderFamily(ModelFamily):
             text=TokenizerConfig(kind=tokenizer.kind, vocab_size=max(vocabulary, 300), normalization="none"),
             train=TrainConfig(label_smoothing=0.0, batch_tokens=max(4096, window)),
         )
-        with torch.device("meta"):
-            module = model.build(Words(vocabulary), Words(vocabulary))
+        module = build_on_meta(model.build, Words(vocabulary), Words(vocabulary))
         artifacts = {"tokenizer.json": words.json.encode()}
         return ImportedModel(recipe, module, artifacts, tokenizer.notes(vocabulary)), self.rows(model)
+
+
+def build_on_meta(build: Callable[..., nn.Module], *inputs: object) -> nn.Module:
+    """A network on the meta device: the names and shapes of its weights, without memory for them."""
+    with torch.device("meta"):
+        return build(*inputs)
 
 
 def check_layers(path: Path, layers: int, source: TensorSource) -> None:

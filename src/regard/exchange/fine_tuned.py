@@ -13,13 +13,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-import torch
 from torch import nn
 
 from regard.errors import ModelError
 from regard.exchange.bert import BertFamily
 from regard.exchange.exported_model import render_json
-from regard.exchange.family import ImportedModel, ModelFamily, Origin, check_layers, embedding_rows
+from regard.exchange.family import (
+    ImportedModel,
+    ModelFamily,
+    Origin,
+    build_on_meta,
+    check_layers,
+    embedding_rows,
+)
 from regard.exchange.foreign_tokenizer import ForeignTokenizer
 from regard.exchange.settings import ForeignSettings
 from regard.exchange.vision import read_labels
@@ -116,8 +122,7 @@ class SequenceClassifierFamily(FineTunedFamily):
             text=parts.text,
         )
         preparation = LabeledTextPreparation(data, recipe.text, recipe.task)
-        with torch.device("meta"):
-            module = recipe.build(preparation.make_encoder(parts.words), parts.labels)
+        module = build_on_meta(recipe.build, preparation.make_encoder(parts.words), parts.labels)
         return recipe, module, {LABELS: render_json(asdict(parts.labels))}
 
 
@@ -148,8 +153,7 @@ class TokenClassifierFamily(FineTunedFamily):
         )
         target, usual = TagTarget(tags), MostFrequentTag(OUTSIDE if OUTSIDE in tags else tags[0], {})
         pieces, words = SubwordEncoder(parts.words), WordVocab((), ())
-        with torch.device("meta"):
-            module = recipe.build(LabelArtifacts(words, target, usual, pieces))
+        module = build_on_meta(recipe.build, LabelArtifacts(words, target, usual, pieces))
         files = {vocab.FILE: asdict(words), targets.FILE: target.to_dict(), baseline.FILE: usual.to_dict()}
         return recipe, module, {name: json.dumps(data, ensure_ascii=False).encode() for name, data in files.items()}
 

@@ -1,4 +1,4 @@
-"""Tokenizers of other models: tokenizer.json, GPT-2's two files or BERT's vocab.txt, with their special tokens.
+"""Tokenizers of other models: tokenizer.json, GPT-2's two files, BERT's vocab.txt or Llama's tokenizer.model.
 
 A run keeps the tokenizer in one tokenizer.json, as it is; only its post-processor is set, which names the tokens that
 begin and end a text.
@@ -17,6 +17,8 @@ import tokenizers
 from tokenizers import AddedToken, processors
 
 from regard.errors import InputError, ModelError
+from regard.exchange.sentencepiece import SentencePieceModel
+from regard.exchange.sentencepiece_tokenizer import own_tokenizer
 from regard.exchange.settings import ForeignSettings, read_optional
 from regard.files import read_bounded
 from regard.text import Tokenizer
@@ -27,6 +29,8 @@ from regard.text.tokenizer_training import EOS, SOS, TokenizerKind
 CHAT_START = "<|im_start|>"
 SYSTEM = re.compile(r"<\|im_start\|>system(?:\\n|\n)([^<{]*)<\|im_end\|>")
 """a system message that a chat template writes where the conversation has none"""
+SENTENCEPIECE = "tokenizer.model"
+"""SentencePiece model whose pieces have the ids of the vocabulary, as Llama's; others, of another name, may not"""
 MAX_FILLED = 1024
 """rows of an embedding beyond the vocabulary: some models round its size up"""
 
@@ -58,7 +62,7 @@ class ForeignTokenizer:
         ids = {name: config.get(f"{name}_token_id") for name in named}
         begin, end = (named[name] or token_of_id(inner, ids[name]) for name in ("bos", "eos"))
         first = template_tokens(inner.to_str())[0]
-        begins = first is not None or settings.get("add_bos_token") is True
+        begins = first is not None or settings.get("add_bos_token", path.name == SENTENCEPIECE) is True
         template = settings.get("chat_template") or _read_template(folder)
         begins = begins and (first or begin) is not None
         return cls(path, inner, first or begin, end, begins, chatml_system(template))
@@ -109,25 +113,29 @@ class ForeignTokenizer:
 
 
 def find_file(folder: Path) -> Path:
-    """The file of a folder's tokenizer; SentencePiece models are refused with the way to convert them."""
+    """The file of a folder's tokenizer."""
     for name in ("tokenizer.json", "vocab.txt"):
         if (folder / name).is_file():
             return folder / name
     if pair := find_byte_bpe(folder):
         return pair[0]
+    if (folder / SENTENCEPIECE).is_file():
+        return folder / SENTENCEPIECE
     others = sorted(file.name for file in folder.glob("*") if file.suffix == ".model")
     if others:
         raise InputError(
-            f"{folder}: {others[0]} is a SentencePiece model; write it as a tokenizer.json beside it: "
+            f"{folder}: the ids of {others[0]} may not be those of the model; write it as a tokenizer.json beside it: "
             "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) in transformers"
         )
     raise InputError(
-        f"{folder}: expected a tokenizer.json, vocab.json and merges.txt, or vocab.txt; found none of them"
+        f"{folder}: expected a tokenizer.json, vocab.json and merges.txt, vocab.txt or {SENTENCEPIECE}; found none"
     )
 
 
 def read_tokenizer(path: Path, lowercase: bool) -> tokenizers.Tokenizer:
     """The tokenizer of a file."""
+    if path.name == SENTENCEPIECE:
+        return own_tokenizer(SentencePieceModel.read(path))
     if path.name != "tokenizer.json":
         pair = find_byte_bpe(path.parent)
         own = Tokenizer.from_byte_bpe(*pair) if pair else Tokenizer.from_wordpiece(path, lowercase)

@@ -17,9 +17,17 @@ from torch import Tensor
 
 from regard.decode import DecodeConfig
 from regard.errors import InputError, ModelError
-from regard.exchange.family import ImportedModel, ModelFamily, Origin, check_layers, embedding_rows
+from regard.exchange.family import (
+    ImportedModel,
+    ModelFamily,
+    Origin,
+    build_on_meta,
+    check_layers,
+    embedding_rows,
+)
 from regard.exchange.foreign_tokenizer import ForeignTokenizer, token_of_id
 from regard.exchange.sentencepiece import SentencePieceModel, read_vocabulary
+from regard.exchange.sentencepiece_tokenizer import make_tokenizer
 from regard.exchange.settings import MISSING, ForeignSettings, read_optional
 from regard.exchange.weight_table import TensorSource, WeightRow, expand, linear, same
 from regard.models.transformer import Activation, TransformerConfig
@@ -146,8 +154,7 @@ class MarianFamily(ModelFamily):
             train=TrainConfig(),
             decode=read_search(found, folder),
         )
-        with torch.device("meta"):
-            module = recipe.build(words)
+        module = build_on_meta(recipe.build, words)
         notes = list(
             dict.fromkeys(note for one, size in zip(tokenizers, sizes, strict=True) for note in one.notes(size))
         )
@@ -226,7 +233,7 @@ def read_side(path: Path, vocabulary: list[str], found: ForeignSettings) -> Fore
     missing = model.missing_pieces(vocabulary)
     notes = [f"{path.name}: {missing:,} of its pieces are not in the vocabulary; they are cut into others"]
     return ForeignTokenizer(
-        path, model.tokenizer(vocabulary, unknown, special), start, end, remarks=tuple(notes if missing else ())
+        path, make_tokenizer(model, vocabulary, unknown, special), start, end, remarks=tuple(notes if missing else ())
     )
 
 

@@ -10,7 +10,8 @@ from regard.decode import DecodeConfig
 from regard.errors import ModelError
 from regard.exchange.exported_model import ExportedModel, fast_tokenizer_files, render_json
 from regard.exchange.marian import SPM_FILES, MarianFamily, halves_first, reorder_width
-from regard.exchange.sentencepiece import render_vocabulary, to_sentencepiece
+from regard.exchange.sentencepiece import render_vocabulary
+from regard.exchange.sentencepiece_tokenizer import to_sentencepiece
 from regard.models.transformer import TransformerConfig
 from regard.tasks.translate.prepare import Vocabularies
 from regard.tasks.translate.recipe import TranslationModel

@@ -14,7 +14,7 @@ from torch import Tensor
 from regard.data.scaling import SCALE_FILE
 from regard.errors import ModelError
 from regard.exchange.exported_model import ExportedModel, render_json
-from regard.exchange.family import ImportedModel, ModelFamily, Origin, check_layers
+from regard.exchange.family import ImportedModel, ModelFamily, Origin, build_on_meta, check_layers
 from regard.exchange.image_preprocessing import PREPROCESSOR, describe_preprocessing, read_preprocessing
 from regard.exchange.settings import ForeignSettings
 from regard.exchange.weight_table import TensorSource, WeightRow, expand, linear, same
@@ -69,8 +69,7 @@ class ImageFamily(ModelFamily):
         encoder = ImageInput(preprocessing.scaler, preprocessing.shape)
         rows = list(self.rows(model))
         check_layers(found.path, len(rows) // 8, source)
-        with torch.device("meta"):
-            module = recipe.build(encoder, labels)
+        module = build_on_meta(recipe.build, encoder, labels)
         artifacts = {LABELS: render_json(asdict(labels)), SCALE_FILE: render_json(asdict(preprocessing.scaler))}
         counts = {row.ours: row.theirs[0] for row in rows if row.ours.endswith(TRACKED)}
         given = {ours: read_count(source, theirs) for ours, theirs in counts.items()}

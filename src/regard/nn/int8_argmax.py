@@ -53,19 +53,22 @@ class Int8Argmax:
             and all(hasattr(torch.ops.quantized, name) for name in OPERATORS)
         )
 
-    def argmax(self, x_1D: Tensor, banned_N: Tensor | None = None) -> Tensor:
-        """(1,): the row of the largest product, `banned_N` left out; these are not all rows."""
-        rows_K = self.candidates(x_1D, banned_N)
+    def argmax(self, x_1D: Tensor, banned_N: Tensor | None = None, noise_V: Tensor | None = None) -> Tensor:
+        """(1,): the row of the largest product plus noise, `banned_N` left out; these are not all rows."""
+        rows_K = self.candidates(x_1D, banned_N, noise_V)
         if len(rows_K) == 1:
             return rows_K
         if not 0 < len(rows_K) <= len(self.weight) // 4:  # the bound says nothing: NaN, or all rows alike
             out_1V = F.linear(x_1D, self.weight)
+            out_1V = out_1V if noise_V is None else out_1V + noise_V
             return (out_1V if banned_N is None else out_1V.index_fill(1, banned_N, -math.inf)).argmax(1)
         # row by row: the rounding of a matrix product depends on the place of a row, and equal rows would differ
-        return rows_K.index_select(0, (self.weight.index_select(0, rows_K) * x_1D).sum(1).argmax(0, keepdim=True))
+        out_K = (self.weight.index_select(0, rows_K) * x_1D).sum(1)
+        out_K = out_K if noise_V is None else out_K + noise_V.index_select(0, rows_K)
+        return rows_K.index_select(0, out_K.argmax(0, keepdim=True))
 
-    def candidates(self, x_1D: Tensor, banned_N: Tensor | None = None) -> Tensor:
-        """(K,): the rows that can have the largest product, in order; none if the vector is not finite.
+    def candidates(self, x_1D: Tensor, banned_N: Tensor | None = None, noise_V: Tensor | None = None) -> Tensor:
+        """(K,): the rows that can have the largest product plus noise, in order; none if the vector is not finite.
 
         A banned row is no candidate, and bounds no other: the largest product is that of the other rows.
         """
@@ -73,12 +76,16 @@ class Int8Argmax:
         if not math.isfinite(step):
             return torch.empty(0, dtype=torch.long, device="cpu")
         rough_V = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(x_1D, step, 64, self.packed)[0]
+        slack = 0.0
+        if noise_V is not None:
+            rough_V += noise_V
+            slack = 1e-6 * float(noise_V.abs().amax())  # of float32 sums
         if banned_N is not None:
             rough_V[banned_N] = -math.inf
         size, error = (float(_norm(row_1D)) for row_1D in (x_1D, x_1D - (x_1D / step).round() * step))
         rounding = 1e-4 * size  # of float32 products; those of x' and w' are products of integers, and exact
         bound_V = torch.add(self.errors * size, self.norms, alpha=error + rounding)
-        return (rough_V + bound_V >= (rough_V - bound_V).amax()).nonzero().squeeze(1)
+        return (rough_V + bound_V >= (rough_V - bound_V).amax() - slack).nonzero().squeeze(1)
 
 
 def _norm(x_ND: Tensor) -> Tensor:

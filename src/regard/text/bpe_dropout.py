@@ -40,9 +40,14 @@ class BPEDropout:
     def __init__(self, tokenizer: Tokenizer, rate: float) -> None:
         if not 0 <= rate <= 1:
             raise ConfigError(f"dropout = {rate} must be from 0 to 1")
-        model = json.loads(tokenizer.json)["model"]
+        content = json.loads(tokenizer.json)
+        model = content["model"]
         if model["type"] != "BPE" or not model["merges"]:
             raise ConfigError("dropout: this tokenizer has no merges to skip; train one of kind bpe or byte-bpe")
+        if content["pre_tokenizer"] is None:
+            raise ConfigError(
+                "dropout: this tokenizer, as Llama's, merges whole texts and knows no words; set dropout = 0"
+            )
         self.rate = rate
         self._merges = MergeTable(tokenizer.vocabulary, [(a, b) for a, b in model["merges"]])
         self._boundaries = WordBoundaries(tokenizer)

@@ -17,6 +17,7 @@ from regard.errors import DataError, InputError, ModelError
 from regard.files import write_text_atomically
 from regard.manifest import read_kept
 from regard.text.byte_bpe import read_byte_bpe, token_text
+from regard.text.charsmap import split_charsmap
 from regard.text.tokenizer_training import (
     END_OF_TEXT,
     EOS,
@@ -68,13 +69,14 @@ class Tokenizer:
     def __init__(self, text: str) -> None:
         try:
             inner = tokenizers.Tokenizer.from_str(text)
+            inner.no_padding()
+            inner.no_truncation()
+            self._json = inner.to_str()
+            inner, self._charsmap = split_charsmap(inner)
         except Exception as error:  # the library raises nothing narrower
             raise ModelError(f"Expected the JSON of a tokenizer: {error}") from None
         inner.encode_special_tokens = True  # "<EOS>" in a text is text; the file cannot say so
-        inner.no_padding()
-        inner.no_truncation()
         self._inner = inner
-        self._json = inner.to_str()
         begin, end = template_tokens(self._json)
         self.sos, self.eos = self._special_id((*SOS, begin)), self._special_id((*EOS, end))
         is_imported = self.vocabulary[self.eos] not in EOS
@@ -128,8 +130,14 @@ class Tokenizer:
     def encode(self, text: str) -> Encoded:
         """Ids and tokens of a text, with their offsets."""
         check_characters(text, "The text")
-        found = self._inner.encode(text, add_special_tokens=False)
-        return Encoded(found.ids, self.tokens(found.ids), found.offsets)
+        if self._charsmap is None:
+            found = self._inner.encode(text, add_special_tokens=False)
+            return Encoded(found.ids, self.tokens(found.ids), found.offsets)
+        normalized, spans = self._charsmap.align(text)
+        found = self._inner.encode(normalized, add_special_tokens=False)
+        spans.append((len(text), len(text)))
+        offsets = [(spans[a][0], spans[b - 1][1] if b > a else spans[a][0]) for a, b in found.offsets]
+        return Encoded(found.ids, self.tokens(found.ids), offsets)
 
     def known_and_unknown(self, found: Encoded, text: str) -> list[str]:
         """The tokens of an encoded text; in place of an unknown one the characters that it stands for, normalized.
@@ -138,10 +146,8 @@ class Tokenizer:
         >>> tokenizer.known_and_unknown(tokenizer.encode("The BANJO"), "The BANJO")
         ['the', 'banjo']
         """
-        normalizer = self._inner.normalizer
-        normalize = normalizer.normalize_str if normalizer else str
         return [
-            normalize(text[start:end]) if number == self.unk else token
+            self._normalize(text[start:end]) if number == self.unk else token
             for number, token, (start, end) in zip(found.ids, found.tokens, found.offsets, strict=True)
         ]
 
@@ -149,6 +155,8 @@ class Tokenizer:
         """Ids of many texts, on all cores."""
         for number, text in enumerate(texts, 1):
             check_characters(text, f"text {number}")
+        if self._charsmap is not None:
+            texts = [self._charsmap.normalize(text) for text in texts]
         return [found.ids for found in self._inner.encode_batch_fast(texts, add_special_tokens=False)]
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -230,6 +238,10 @@ class Tokenizer:
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[str]]:
         return Tokenizer, (self._json,)  # pickling loses encode_special_tokens, which __init__ sets again
+
+    def _normalize(self, text: str) -> str:
+        text = text if self._charsmap is None else self._charsmap.normalize(text)
+        return self._inner.normalizer.normalize_str(text) if self._inner.normalizer else text
 
     def _special_id(self, names: tuple[str | None, ...]) -> int:
         known = [name for name in names if name is not None]

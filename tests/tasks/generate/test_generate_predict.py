@@ -119,13 +119,16 @@ def test_greedy_takes_the_likeliest_and_no_seed_changes_it() -> None:
 
 @pytest.mark.parametrize("config", [GPT, LLAMA], ids=["gpt", "llama"])
 @pytest.mark.parametrize("ends", [False, True])
-def test_greedy_text_of_one_prompt_by_int8_is_that_of_the_plain_path(config, ends, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    "choice", [DecodeConfig(beam=1, min_length=3), DecodeConfig(sample=True, seed=4, temperature=0.8, min_length=3)],
+    ids=["greedy", "sampled"],
+)  # fmt: skip
+def test_text_of_one_prompt_by_int8_is_that_of_the_plain_path(config, ends, choice, monkeypatch) -> None:
     made = generator("byte-bpe", ends=ends, context=12)
     space = Words(made.tokenizer.size)
     module = config.build(space, space).eval()
     sharpen(module)
-    greedy = DecodeConfig(beam=1, min_length=3)
-    plain = replace(made, model=optimize_for_inference(module), config=greedy, stop=("ca",))
+    plain = replace(made, model=optimize_for_inference(module), config=choice, stop=("ca",))
     expected = [plain.generate(prompt, 30)[0] for prompt in ("She", "Ναι", "日")]
     monkeypatch.setattr(int8_argmax, "MIN_ELEMENTS", 0)
     fast = replace(plain, model=optimize_for_inference(module))

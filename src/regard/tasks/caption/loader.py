@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from regard.data import Batches, Shards
-from regard.data.loaders import BucketLoader
+from regard.data import Shards
 from regard.data.splitmix import row_seeds
-from regard.distributed import ProcessGroup
 from regard.objective import Batch
 from regard.sequence import Tokens
 from regard.tasks.caption.prepare import CAPTIONS, IMAGE, NAME, REFERENCES
-from regard.tasks.classify.images import ImageInput
+from regard.tasks.image_loader import ImageLoader
 from regard.text import Tokenizer
 
 
 @dataclass(frozen=True)
-class CaptionLoader(BucketLoader[Batch]):
+class CaptionLoader(ImageLoader):
     """Batches of images with a caption each."""
 
-    train: Shards
-    valid: Shards
-    image_input: ImageInput
-    tokenizer: Tokenizer
-    images: int = 64
-    """images of a batch"""
-    seed: int = 1
-    group: ProcessGroup = ProcessGroup()
-
-    def plan(self, shards: Shards, epoch: int | None = None) -> Batches:
-        return Batches((np.ones(len(shards), np.int64),), self.images, self.seed)
+    tokenizer: Tokenizer = field(kw_only=True)
 
     def batch(self, shards: Shards, rows: np.ndarray, epoch: int | None = None) -> Batch:
         """Images and one caption each: which one depends on seed, epoch and row alone; the first in validation."""

@@ -112,7 +112,7 @@ class CaptionRecipe(Recipe):
         shards = Shards.open(run / "data" / "train"), Shards.open(run / "data" / "valid")
         image_input = load_image_input(run, self.data, self.task.augment)
         tokenizer = Tokenizer.load(run / "tokenizer.json")
-        return CaptionLoader(*shards, image_input, tokenizer, self.train.batch_tokens, self.seed, group)
+        return CaptionLoader(*shards, image_input, self.train.batch_tokens, self.seed, group, tokenizer=tokenizer)
 
     def training_parts(self, run: Path, group: ProcessGroup) -> tuple[Objective, CaptionLoader, CaptionValidation]:
         loader = self.loader(run, group)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.decode import DecodeConfig, Hypothesis, Strategy, ban, decode, search
-from regard.decode.greedy import FeaturesOnly, int8_strategy
+from regard.decode.int8_search import FeaturesOnly, int8_strategy
 from regard.errors import ConfigError, DataError, at_line
 from regard.models.base import EncoderDecoder
 from regard.sequence import Tokens

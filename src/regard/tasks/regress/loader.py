@@ -7,28 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from regard.data import Batches, Shards
-from regard.data.loaders import BucketLoader
-from regard.distributed import ProcessGroup
+from regard.data import Shards
 from regard.objective import Batch
-from regard.tasks.classify.images import ImageInput
+from regard.tasks.image_loader import ImageLoader
 from regard.tasks.regress.prepare import IMAGE, NAME, NUMBERS
 
 
 @dataclass(frozen=True)
-class RegressLoader(BucketLoader[Batch]):
+class RegressLoader(ImageLoader):
     """Batches of images or clips, with their standardized numbers."""
-
-    train: Shards
-    valid: Shards
-    image_input: ImageInput
-    images: int = 64
-    """images, or clips, of a batch"""
-    seed: int = 1
-    group: ProcessGroup = ProcessGroup()
-
-    def plan(self, shards: Shards, epoch: int | None = None) -> Batches:
-        return Batches((np.ones(len(shards), np.int64),), self.images, self.seed)
 
     def batch(self, shards: Shards, rows: np.ndarray, epoch: int | None = None) -> Batch:
         """Pixels and numbers (B, F) of rows."""

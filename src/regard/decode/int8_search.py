@@ -1,8 +1,8 @@
-"""Greedy search of one sentence without computing all logits: an optional accelerator.
+"""Greedy search and sampling of one sentence without computing all logits: an optional accelerator.
 
-A greedy search compares no hypotheses, so scores are not needed before its end. Tokens are found by an int8 copy of the
-output projection (see nn/int8_argmax.py), those that are banned left out, and all probabilities of a sentence by one
-product when it has ended.
+Neither compares hypotheses, so scores are not needed before the end. A token is the largest logit, or the largest logit
+plus noise: it is found by an int8 copy of the output projection (see nn/int8_argmax.py), tokens that are banned left
+out, and all probabilities of a sentence by one product when it has ended.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from regard.decode.beam import Beam
 from regard.decode.hypothesis import Choice, History, Hypothesis, Strategy, collect, extend_rows
 from regard.decode.loop import decode
-from regard.decode.processors import Ban
+from regard.decode.processors import Ban, Temperature
+from regard.decode.sampling import Sampling
 from regard.models.base import EncoderDecoder
 from regard.nn.inference import InferenceLinear
 from regard.nn.int8_argmax import Int8Argmax
@@ -27,46 +28,57 @@ CHUNK = 64
 """positions whose probabilities are computed together"""
 
 
-def int8_greedy(
-    model: EncoderDecoder, source: Rows, prompt: Tokens, strategy: Strategy, limits_B: Tensor
+def int8_search(
+    model: EncoderDecoder,
+    source: Rows,
+    prompt: Tokens,
+    strategy: Strategy,
+    limits_B: Tensor,
+    numbers_B: Tensor | None = None,
 ) -> list[list[Hypothesis]] | None:
-    """What `Beam(1)` finds for one source, faster; None where `int8_strategy` does not apply."""
+    """What `Beam(1)` or `Sampling` finds for one source, faster; None where `int8_strategy` does not apply."""
     fast = int8_strategy(model, len(prompt), strategy)
-    if fast is None or not isinstance(strategy, Beam):
+    if fast is None:
         return None
-    [[found]] = collect(decode(FeaturesOnly(model), source, prompt, fast, limits_B))
+    [[found]] = collect(decode(FeaturesOnly(model), source, prompt, fast, limits_B, numbers_B))
     score = fast.total_score()
-    value = score / float(strategy.penalty(float(len(found.tokens))))
+    value = score / float(strategy.penalty(float(len(found.tokens)))) if isinstance(strategy, Beam) else score
     return [[Hypothesis(found.tokens, value, score, found.complete)]]
 
 
-def int8_strategy(model: EncoderDecoder, rows: int, strategy: Strategy) -> Int8Greedy | None:
-    """Greedy search by Int8Argmax, to be run with `FeaturesOnly(model)`.
+def int8_strategy(model: EncoderDecoder, rows: int, strategy: Strategy) -> Int8Search | None:
+    """Greedy search or sampling by Int8Argmax, to be run with `FeaturesOnly(model)`.
 
-    None if it does not apply: another strategy, several rows, logits processors that need more than banned tokens,
-    tracing, a small vocabulary, or a model without `optimize_for_inference`.
+    None if it does not apply: another strategy, several rows, logits processors that need more than banned tokens and
+    a temperature, tracing, a small vocabulary, or a model without `optimize_for_inference`.
     """
-    if rows != 1 or not isinstance(strategy, Beam) or strategy.width != 1 or tracing():
+    if rows != 1 or not isinstance(strategy, Beam | Sampling) or strategy.width != 1 or tracing():
         return None
     bans = tuple(one for one in strategy.processors if isinstance(one, Ban))
-    if len(bans) < len(strategy.processors) or strategy.coverage_penalty:
+    rest = [one for one in strategy.processors if not isinstance(one, Ban)]
+    heats = [one.value for one in rest if isinstance(one, Temperature)]
+    sampling = strategy if isinstance(strategy, Sampling) else None
+    if len(heats) < len(rest) or (heats and sampling is None) or strategy.coverage_penalty:
         return None
     if not isinstance(model.readout, InferenceLinear):
         return None
     argmax = model.readout.int8_argmax()
     if argmax is None or len({id for one in bans for id in one.ids}) >= len(argmax.weight):
         return None
-    return Int8Greedy(model.readout, argmax, strategy.eos, bans)
+    return Int8Search(model.readout, argmax, strategy.eos, bans, sampling, math.prod(heats))
 
 
 @dataclass
-class Int8Greedy:
-    """Argmax from features instead of logits; features are kept for `total_score`, and the scores of steps stay 0."""
+class Int8Search:
+    """Tokens from features instead of logits; features are kept for `total_score`, and the scores of steps stay 0."""
 
     readout: nn.Module
     argmax: Int8Argmax
     eos: int
     bans: tuple[Ban, ...] = ()
+    sampling: Sampling | None = None
+    """whose noise is added; None: greedy search"""
+    temperature: float = 1.0
     features: list[Tensor] = field(default_factory=list)
     tokens: list[Tensor] = field(default_factory=list)
     width = 1
@@ -81,7 +93,10 @@ class Int8Greedy:
     def choose(self, features_1D: Tensor, history: History) -> tuple[Choice, History]:
         if history.length in self._starts:
             self._banned = self._banned_at(history.length)
-        token_1 = self.argmax.argmax(features_1D, self._banned)
+        noise_V = None
+        if self.sampling is not None:  # the largest of l / T + noise is that of l + T noise
+            noise_V = self.sampling.noise(history, len(self.argmax.weight))[0].mul_(self.temperature)
+        token_1 = self.argmax.argmax(features_1D, self._banned, noise_V)
         self.features.append(features_1D)
         self.tokens.append(token_1)
         return extend_rows(history, token_1, history.scores, history.scores, token_1 == self.eos)

@@ -1,4 +1,6 @@
-"""Greedy search by Int8Argmax finds what a beam of one finds, with the same scores; its candidates hold the argmax."""
+"""Greedy search and sampling by Int8Argmax find what the plain paths find, with the same scores, and for the same seeds
+the same samples; its candidates hold the argmax, with noise and without.
+"""
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -6,11 +8,26 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from regard.decode import Beam, ban, collect, decode, min_length, repetition_penalty, search, wu_penalty
+from regard.decode import (
+    Beam,
+    History,
+    Sampling,
+    ban,
+    collect,
+    decode,
+    min_length,
+    repetition_penalty,
+    search,
+    temperature,
+    top_k,
+    wu_penalty,
+)
+from regard.decode.int8_search import Int8Search
+from regard.decode.sampling import gumbel_noise
 from regard.nn import int8_argmax
 from regard.nn.inference import InferenceLinear, optimize_for_inference
 from regard.nn.int8_argmax import Int8Argmax
-from regard.sequence import SOS, Tokens
+from regard.sequence import EOS, SOS, Tokens
 from regard.trace import record
 from zoo import ZOO, build, sharpen
 
@@ -22,8 +39,8 @@ def count_calls(monkeypatch):
     """Int8Argmax is used for small matrices too; its calls are collected."""
     calls, argmax = [], Int8Argmax.argmax
 
-    def counting(self, x, banned=None):
-        calls.append(argmax(self, x, banned))
+    def counting(self, x, banned=None, noise=None):
+        calls.append(argmax(self, x, banned, noise))
         return calls[-1]
 
     monkeypatch.setattr(int8_argmax, "MIN_ELEMENTS", 0)
@@ -61,6 +78,63 @@ def test_int8_greedy_search_finds_what_a_beam_of_one_finds(ready, beam, count_ca
         count_calls.clear()
 
 
+SAMPLINGS = {
+    "bare": lambda seed: Sampling(seed),
+    "cool": lambda seed: Sampling(seed, (temperature(0.5),)),
+    "hot, with bans": lambda seed: Sampling(seed, (*BANS, temperature(3.0))),
+}
+
+
+@pytest.mark.parametrize("kind", SAMPLINGS)
+def test_int8_sampling_draws_what_plain_sampling_draws(ready, kind, count_calls):
+    model, sources = ready
+    drawn, least = set(), {"cool": 1, "bare": 2, "hot, with bans": 4}
+    for seed in range(6):
+        row, strategy = torch.tensor([seed % 3]), SAMPLINGS[kind](seed)
+        whole = collect(decode(model, sources, Tokens.pad([[SOS]] * 3), strategy, torch.tensor([9] * 3)))
+        assert not count_calls
+        expected = whole[seed % 3][0]
+        [[found]] = search(model, sources.select(row), PROMPT, strategy, torch.tensor([9]), numbers_B=row)
+        assert (found.tokens, found.complete) == (expected.tokens, expected.complete)
+        assert (found.score, found.value) == pytest.approx((expected.score, expected.value), abs=2e-5)
+        assert len(count_calls) == len(found.tokens)
+        count_calls.clear()
+        drawn.add(found.tokens)
+    assert len(drawn) >= least[kind]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_int8_draws_the_same_token_for_any_seed_and_temperature_also_where_two_are_nearly_alike(seed):
+    weight, x = made(seed, V=1000)
+    readout = InferenceLinear(torch.nn.Linear(*weight.T.shape, bias=False))
+    readout.weight = weight
+    fast, ties = Int8Argmax(weight), 0
+    for number, row in enumerate(x.clamp(-30, 30)):
+        for heat in (0.3, 1.0, 2.0):
+            history = History.start(torch.tensor([number]), torch.tensor([9]), 1, 1)
+            sampling = Sampling(seed, (temperature(heat), ban(4, 7)))
+            noise = sampling.noise(history, len(weight))[0]
+            best = (weight.double() @ row.double() / heat + noise).topk(2).indices
+            if number % 2:  # the two best become alike, but for one part in 100,000
+                weight[best[1]] = weight[best[0]] + (noise[best[0]] - noise[best[1]]) * heat * row / row.dot(row)
+                weight[best[1]] *= 1 + 1e-5
+                fast, ties = Int8Argmax(weight), ties + 1
+            choice, _ = sampling.choose(row[None] @ weight.T, history)
+            search = Int8Search(readout, fast, EOS, (ban(4, 7),), sampling, heat)
+            assert search.choose(row[None], history)[0].tokens.tolist() == choice.tokens.tolist()
+    assert ties == 36
+
+
+def test_a_recorded_sample_is_the_one_that_int8_draws(ready, count_calls):
+    model, sources = ready
+    source, strategy = sources.select(torch.tensor([0])), Sampling(5, (temperature(1.5),))
+    [[fast]] = search(model, source, PROMPT, strategy, torch.tensor([9]))
+    assert len(count_calls) == len(fast.tokens)
+    with record(model):
+        [[found]] = search(model, source, PROMPT, strategy, torch.tensor([9]))
+    assert found.tokens == fast.tokens and len(count_calls) == len(fast.tokens)
+
+
 def test_exact_searches_use_int8_and_keep_their_bits_in_any_order(ready, count_calls):
     model, sources = ready
     prompt, limits, order = Tokens.pad([[SOS]] * 3), torch.tensor([9, 9, 9]), [2, 0, 1]
@@ -80,7 +154,14 @@ def test_recorded_logits_are_those_that_were_used(ready, count_calls):
 
 @pytest.mark.parametrize(
     "rows,beam",
-    [(2, Beam(1)), (1, Beam(2)), (1, Beam(1, processors=(ban(4), repetition_penalty(2.0))))],
+    [
+        (2, Beam(1)),
+        (1, Beam(2)),
+        (1, Beam(1, processors=(ban(4), repetition_penalty(2.0)))),
+        (2, Sampling(1)),
+        (1, Sampling(1, width=2)),
+        (1, Sampling(1, (temperature(2.0), top_k(5)))),
+    ],
 )
 def test_searches_that_need_all_logits_do_not_use_int8(rows, beam, count_calls):
     model = optimize_for_inference(build("transformer"))
@@ -130,6 +211,23 @@ def test_without_the_banned_rows_the_argmax_is_that_of_the_others(seed):
         rows, found = fast.candidates(row[None], banned), int(fast.argmax(row[None], banned))
         assert int(truth.argmax()) in rows.tolist() and not set(banned.tolist()) & set(rows.tolist())
         assert truth[found] >= truth.max() - 1e-6 * float(row.norm()) * float(weight.norm(dim=1).max())
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("scale", [0.01, 1.0, 30.0])
+def test_the_candidates_hold_the_argmax_with_noise(seed, scale):
+    weight, x = made(seed)
+    fast, count = Int8Argmax(weight), 0
+    for number, row in enumerate(x):
+        noise = scale * gumbel_noise(seed, torch.tensor([number]), torch.tensor([0]), 0, len(weight))[0]
+        if number % 3 == 0:  # a near-tie of a row with its twin, whose product is 1e-4 larger: the noise decides
+            noise[3] = noise[11] = float(noise.max()) + 1
+        truth = weight.double() @ row.double() + noise.double()
+        rows, found = fast.candidates(row[None], None, noise), int(fast.argmax(row[None], None, noise))
+        assert int(truth.argmax()) in rows.tolist()
+        assert truth[found] >= truth.max() - 1e-6 * (float(row.norm() * weight.norm(dim=1).max()) + 10 * scale)
+        count += len(rows)
+    assert count < 0.1 * len(x) * len(weight)
 
 
 @pytest.mark.parametrize("x", [0.0, float("inf")])

@@ -101,18 +101,11 @@ async function added(guide, words, place, sum) {
   const { column } = guide;
   const token = guide.quote(guide.source.tokens[column]);
   const [a, b, c] = [words, place, sum].map((node) => guide.unit(node, column));
-<<<<<<< HEAD
   const name = lookedUp(words);
-  if (name === words.tensor) return guide.say`In unit 0 of ${token}: embedding ${a} + position ${b} = ${c}.`;
+  if (name === words.tensor) return guide.textTemplate`In unit 0 of ${token}: embedding ${a} + position ${b} = ${c}.`;
   const width = guide.size(words.tensor ?? "", "width");
   const raw = guide.unit({ ...words, tensor: name }, column);
-  return guide.say`In unit 0 of ${token}: embedding ${raw} × √${width} = ${a}, and with position ${b} the sum is ${c}. The factor √${width} keeps the embedding from being small beside the position.`;
-=======
-  if (off(1) < 1e-4) return guide.textTemplate`In unit 0 of ${token}: embedding ${a} + position ${b} = ${c}.`;
-  if (off(Math.sqrt(width)) < 1e-3)
-    return guide.textTemplate`In unit 0 of ${token}: embedding ${a} × √${width} + position ${b} = ${c}. The factor √${width} keeps the embedding from being small beside the position.`;
-  return guide.textTemplate`In unit 0 of ${token} the position is ${b}, and the sum ${c}.`;
->>>>>>> page
+  return guide.textTemplate`In unit 0 of ${token}: embedding ${raw} × √${width} = ${a}, and with position ${b} the sum is ${c}. The factor √${width} keeps the embedding from being small beside the position.`;
 }
 
 /** @param {Guide} guide @returns {Stop|null} */

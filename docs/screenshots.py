@@ -61,7 +61,7 @@ def take_views(page: Page, base: str, trace: str) -> None:
     """Take the screenshots of one trace: scene, tour, attention, an explained number, and a what-if."""
     one_head = f"{base}#/t/{trace}?tab=attention&tensor={CROSS}&head=1"
     go(page, f"{base}#/t/{trace}?tab=scene")
-    take_screenshot(page, "scene", 1400)
+    take_screenshot(page, "scene", 1540)
     go(page, f"{base}#/t/{trace}?tour=cross-attention")
     page.wait_for_selector(".tour[data-stop='cross-attention']")
     take_screenshot(page, "tour", 1000)

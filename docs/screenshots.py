@@ -19,11 +19,12 @@ from playwright.sync_api import Page, sync_playwright
 
 from regard.cli import invoke
 from regard.studio.app import build
-from regard.studio.example import RECIPE, TEXT
+from regard.studio.example import TEXT
 from regard.studio.server import bind_socket
 from regard.studio.service import Studio, TraceRequest
 
 HERE = Path(__file__).parent
+RECIPE = HERE.parent / "src/regard/studio/example.toml"
 WIDE = 1280
 CROSS = "decoder.layers.1.cross.weights"
 MODELS = {
@@ -35,9 +36,8 @@ MODELS = {
 
 def train_models(folder: Path) -> Path:
     """Train all models; returns the folder of runs."""
-    (folder / "example.toml").write_text(RECIPE, encoding="utf-8")
     for name, settings in MODELS.items():
-        command = ["train", str(folder / "example.toml"), "--out", str(folder / "runs" / name), "--quiet", *settings]
+        command = ["train", str(RECIPE), "--out", str(folder / "runs" / name), "--quiet", *settings]
         if invoke(command):
             sys.exit(f"the {name} could not be trained")
     return folder / "runs"
@@ -57,29 +57,35 @@ def go(page: Page, address: str) -> None:
     page.wait_for_selector(f"html[data-ready^='#{address.split('#')[1].split('?')[0]}']", state="attached")
 
 
-def take_all(page: Page, base: str, studio: Studio) -> None:
-    """Take all screenshots."""
-    models = {entry.name: entry.id for entry in studio.model_store.entries()}
-    traces = {name: studio.trace(TraceRequest(models[name], TEXT)).header["id"] for name in MODELS}
-    go(page, f"{base}#/t/{traces['transformer']}?tab=scene")
-    take_screenshot(page, "scene", 1360)
-    go(page, f"{base}#/t/{traces['transformer']}?tour=cross-attention")
+def take_views(page: Page, base: str, trace: str) -> None:
+    """Take the screenshots of one trace: scene, tour, attention, an explained number, and a what-if."""
+    one_head = f"{base}#/t/{trace}?tab=attention&tensor={CROSS}&head=1"
+    go(page, f"{base}#/t/{trace}?tab=scene")
+    take_screenshot(page, "scene", 1540)
+    go(page, f"{base}#/t/{trace}?tour=cross-attention")
     page.wait_for_selector(".tour[data-stop='cross-attention']")
     take_screenshot(page, "tour", 1000)
-    go(page, f"{base}#/t/{traces['transformer']}?tab=attention&tensor={CROSS}&head=1&query=1&key=0")
+    go(page, one_head)
+    take_screenshot(page, "attention", 960)
+    go(page, f"{one_head}&query=1&key=0")
     page.locator(".matrix").first.focus()
     page.keyboard.press("Enter")
     page.wait_for_selector(".drawer math")
     take_screenshot(page, "explain", 900)
-    go(page, f"{base}#/t/{traces['transformer']}?tab=attention&tensor={CROSS}&head=1")
-    take_screenshot(page, "attention", 960)
-    go(page, f"{base}#/t/{traces['transformer']}?tab=attention&tensor={CROSS}&head=1&query=1&key=0")
+    page.keyboard.press("Escape")
     page.get_by_role("button", name="Edit this row").click()
     page.get_by_role("button", name="Only ").click()
     page.get_by_role("button", name="Run with this row").click()
     page.locator(".fork summary").click()
     page.get_by_role("button", name="difference").click()
     take_screenshot(page, "whatif", 900)
+
+
+def take_all(page: Page, base: str, studio: Studio) -> None:
+    """Take all screenshots."""
+    models = {entry.name: entry.id for entry in studio.model_store.entries()}
+    traces = {name: studio.trace(TraceRequest(models[name], TEXT)).header["id"] for name in MODELS}
+    take_views(page, base, traces["transformer"])
     go(page, f"{base}#/compare?t={','.join(traces.values())}")
     page.locator(".comparison .matrix").first.focus()
     for key in ("ArrowRight", "ArrowDown", "ArrowRight"):

@@ -109,8 +109,8 @@ def test_a_folder_that_cannot_be_written_is_read_by_every_screen_at_twice_the_si
         assert page.evaluate(FITS), address
         assert page.locator(".notice, .panel [role=alert]").count() == 0, address
         if page.get_by_role("tab").count():
-            places = "[role=tab][aria-selected=true]", ".tabs"
-            chosen, bar = (page.locator(place).bounding_box() for place in places)
+            chosen = page.locator("[role=tab][aria-selected=true]").bounding_box()
+            bar = page.locator(".tabs").bounding_box()
             assert bar["x"] - 1 <= chosen["x"] and chosen["x"] + chosen["width"] <= bar["x"] + bar["width"] + 1, address
         page.set_viewport_size({"width": width, "height": height})
         page.evaluate("document.documentElement.style.zoom = 2")

@@ -56,7 +56,7 @@ def test_every_layer_taps_its_output():
     reading = encoder()
     with record(reading) as trace:
         reading(Tokens.pad([[4, 5, 6]]))
-    names = ["embedding", "position", "residual", "layers.0.residual", "layers.1.residual"]
+    names = ["embedding", "scaled_embedding", "position", "residual", "layers.0.residual", "layers.1.residual"]
     assert [r.name for r in trace.records] == names
 
 

@@ -151,7 +151,7 @@ def test_play_shows_what_is_computed_in_its_order_and_pictures_are_saved(page, s
     chosen = page.locator(".scene-chosen")
     assert chosen.count() == 0
     page.get_by_role("button", name="Next step").click()
-    assert text.inner_text() == "Encoder, embedding"
+    assert text.inner_text() == "Encoder, embedding × √width"
     page.get_by_role("button", name="Last step").click()
     assert page.locator(".scene-lit").count() == 0 and chosen.count() == len(trace["steps"])
     page.get_by_role("button", name="Play").click()

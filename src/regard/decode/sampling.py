@@ -102,7 +102,7 @@ def gumbel_noise(seed: int, sources_N: Tensor, slots_N: Tensor, step: int, size:
     rows = max(1, CHUNK // size)
     for start in range(0, len(seeds_N), rows):
         # 52 bits and a half: never 0 and never 1
-        bits_NV = torch.from_numpy((splitmix64(seeds_N[start : start + rows], size) >> 12).view(np.int64))
-        uniform_NV = bits_NV.double().add_(0.5).mul_(2.0**-52)
+        bits_NV = (splitmix64(seeds_N[start : start + rows], size) >> 12).view(np.int64)
+        uniform_NV = torch.asarray(bits_NV, dtype=torch.double, device="cpu").add_(0.5).mul_(2.0**-52)
         noise_NV[start : start + rows] = uniform_NV.log_().neg_().log_().neg_()
     return noise_NV

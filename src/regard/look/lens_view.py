@@ -50,6 +50,7 @@ class LensView(View):
     logit lens: most probable labels after each layer
     layer            1          2
     layer 0  ▓bad 0.75 ░good 0.25
+    outlined: the layer's label is the one that the model chose
     """
 
     layers: list[str]

@@ -1,5 +1,6 @@
 """Insight tab: the server streams what the Python API computes, and the page shows it."""
 
+import http.client
 import json
 
 import numpy as np
@@ -47,6 +48,19 @@ def test_an_ablated_head_changes_as_much_as_the_same_what_if(server):
     first, again = trace["steps"][0]["chosen"]["id"], fork["steps"][0]
     log_prob = logits[first] - again["chosen"]["logit"] + again["log_prob"]
     assert result["changes"][row][0] == pytest.approx(log_prob - trace["steps"][0]["log_prob"], abs=1e-4)
+
+
+def test_a_reader_who_leaves_releases_the_model(server):
+    """The connection is closed after the first line, while most passes of the tool are still to come."""
+    trace = server.trace("transformer", TEXT)
+    for _ in range(3):
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection.request("GET", f"/api/v1/traces/{trace['id']}/insight/importance")
+        response = connection.getresponse()
+        assert "done" in json.loads(response.readline())
+        response.close()
+        connection.close()
+        assert server.trace("transformer", TEXT)["id"]
 
 
 def test_bad_requests_are_refused_with_a_message(server):

@@ -58,11 +58,11 @@ def test_attention_on_the_page_equals_the_recorded_weights(page, server, folder,
     weights = recording.attention(tensor, head=0).weights
     assert np.shape(cells) == weights.shape
     assert all(shows(text, value) for row, values in zip(cells, weights) for text, value in zip(row, values))
-    stage = page.locator(".matrix")
+    stage = page.locator(".matrix").first  # the second is the attention rollout
     stage.focus()
     for key in ("ArrowRight", "ArrowRight", "ArrowDown"):  # the first key enters at 0, 0
         page.keyboard.press(key)
-    assert shows(page.locator(".matrix + .readout .value").inner_text(), weights[1, 1])
+    assert shows(page.locator(".matrix + .readout .value").first.inner_text(), weights[1, 1])
     page.keyboard.press("Enter")
     page.wait_for_selector(".drawer .big")
     assert float(page.locator(".drawer .big").get_attribute("data-exact")) == pytest.approx(
@@ -248,7 +248,7 @@ def test_the_page_of_a_training_follows_its_metrics_file(page, server, folder):
 def test_the_mean_over_heads_is_explained_by_its_heads(page, server):
     trace, name = server.trace("transformer", TEXT), "decoder.layers.1.cross.weights"
     go(page, server, f"#/t/{trace['id']}?tab=attention&tensor={name}&query=1&key=0")
-    page.locator(".matrix").focus()
+    page.locator(".matrix").first.focus()
     page.keyboard.press("Enter")
     page.wait_for_selector(".heads-list")
     values = np.frombuffer(server.get(f"/api/v1/traces/{trace['id']}/tensors/{name}?slice=query:1,key:0").body, "<f4")

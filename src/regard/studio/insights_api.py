@@ -9,11 +9,14 @@ import dataclasses
 import itertools
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
+import anyio
 import torch
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 import regard
 from regard.look import Recording, insights
@@ -44,10 +47,28 @@ def stream_insight(studio: Studio, request: ApiRequest) -> Response:
         raise ApiError(404, "unknown-tool", f"tool: expected {known}, got {tool[:20]!r}", "choose one of them")
     lines = insight_lines(studio, request.path["trace"], tool, at, request.query.get("text", ""))
     first = next(lines)
-    return StreamingResponse(itertools.chain([first], lines), media_type="application/x-ndjson")
+    return LinesResponse(first, lines)
 
 
-def insight_lines(studio: Studio, trace_id: str, tool: str, at: int, text: str = "") -> Iterator[bytes]:
+class LinesResponse(StreamingResponse):
+    """Lines of JSON from a generator, which is closed when the response ends, also when the reader leaves before.
+
+    Otherwise a generator that is suspended in the middle would hold the model until it is garbage collected.
+    """
+
+    def __init__(self, first: bytes, lines: Generator[bytes]) -> None:
+        super().__init__(itertools.chain([first], lines), media_type="application/x-ndjson")
+        self._lines = lines
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:  # no thread is inside of the generator now: a cancelled step is waited for
+            with anyio.CancelScope(shield=True):
+                await run_in_threadpool(self._lines.close)
+
+
+def insight_lines(studio: Studio, trace_id: str, tool: str, at: int, text: str = "") -> Generator[bytes]:
     """Progress and result of a tool; an error after the first line becomes the last one."""
     started, last = False, 0.0
     try:

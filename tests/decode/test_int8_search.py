@@ -201,6 +201,19 @@ def test_the_candidates_hold_the_argmax(seed):
     assert count < 0.05 * len(x) * len(weight)  # else it would not be faster
 
 
+@pytest.mark.parametrize("outlier", [1, 10, 30])
+def test_a_vector_with_outliers_leaves_few_candidates(outlier):
+    generator = torch.Generator().manual_seed(outlier)
+    weight, x = torch.randn(3000, 96, generator=generator), torch.randn(20, 96, generator=generator)
+    weight[:, :2] /= outlier  # as in trained models, where the rows are small where the vectors are large
+    x[:, :2] *= outlier
+    fast = Int8Argmax(weight)
+    for row in x:
+        noise = gumbel_noise(1, torch.tensor([0]), torch.tensor([0]), 0, 3000)[0]
+        rows = fast.candidates(row[None], None, noise).tolist()
+        assert int((weight.double() @ row.double() + noise).argmax()) in rows and len(rows) < 3000 / 20
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_without_the_banned_rows_the_argmax_is_that_of_the_others(seed):
     weight, x = made(seed)

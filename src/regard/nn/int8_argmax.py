@@ -17,6 +17,8 @@ from torch import Tensor
 
 MIN_ELEMENTS = 2**20
 """elements of a matrix from which it is faster"""
+PASSES = 2
+"""products with the copy: seven bits say little of a vector with outliers, and then the rest is multiplied too"""
 OPERATORS = ("linear_prepack", "linear_with_input_q_dq_qweight_dq_output_fp32")
 """private operators of torch.ops.quantized; without them greedy search takes the plain path"""
 _PACKING = threading.Lock()
@@ -26,8 +28,8 @@ class Int8Argmax:
     """The row of a matrix (V, D) with the largest product with a vector: exact, the lowest row among equals.
 
     With w' for a row in eight bits and x' for the vector in seven, |w x - w' x'| <= |w - w'| |x| + |w'| |x - x'|
-    (Cauchy-Schwarz). The norms of w - w' and w' are computed once, those of x and x - x' per call. Construction takes
-    as long as decoding some hundred words.
+    (Cauchy-Schwarz). The norms of w - w' and w' are computed once, those of x and x - x' per call. Where that leaves
+    many rows, x - x' is rounded and multiplied as well. Construction takes as long as decoding some hundred words.
 
     >>> Int8Argmax(torch.eye(4)).argmax(torch.tensor([[0.0, 3.0, -9.0, 3.0]]))
     tensor([1])
@@ -58,7 +60,7 @@ class Int8Argmax:
         rows_K = self.candidates(x_1D, banned_N, noise_V)
         if len(rows_K) == 1:
             return rows_K
-        if not 0 < len(rows_K) <= len(self.weight) // 4:  # the bound says nothing: NaN, or all rows alike
+        if not 0 < len(rows_K) <= len(self.weight) // 8:  # the bound says nothing: NaN, or all rows alike
             out_1V = F.linear(x_1D, self.weight)
             out_1V = out_1V if noise_V is None else out_1V + noise_V
             return (out_1V if banned_N is None else out_1V.index_fill(1, banned_N, -math.inf)).argmax(1)
@@ -72,20 +74,25 @@ class Int8Argmax:
 
         A banned row is no candidate, and bounds no other: the largest product is that of the other rows.
         """
-        step = max(float(x_1D.abs().amax()) / 63, 1e-30)
-        if not math.isfinite(step):
-            return torch.empty(0, dtype=torch.long, device="cpu")
-        rough_V = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(x_1D, step, 64, self.packed)[0]
-        slack = 0.0
-        if noise_V is not None:
-            rough_V += noise_V
-            slack = 1e-6 * float(noise_V.abs().amax())  # of float32 sums
+        size = float(_norm(x_1D))
+        slack = 1e-6 * float(noise_V.abs().amax()) if noise_V is not None else 0.0  # of float32 sums
+        rounding = 1e-4 * size  # of float32 products; those of x' and w' are products of integers, and exact
+        multiply = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
+        rough_V = torch.zeros_like(self.norms) if noise_V is None else noise_V.clone()
         if banned_N is not None:
             rough_V[banned_N] = -math.inf
-        size, error = (float(_norm(row_1D)) for row_1D in (x_1D, x_1D - (x_1D / step).round() * step))
-        rounding = 1e-4 * size  # of float32 products; those of x' and w' are products of integers, and exact
-        bound_V = torch.add(self.errors * size, self.norms, alpha=error + rounding)
-        return (rough_V + bound_V >= (rough_V - bound_V).amax() - slack).nonzero().squeeze(1)
+        rest_1D, rows_K = x_1D, torch.empty(0, dtype=torch.long, device="cpu")
+        for _ in range(PASSES):
+            step = max(float(rest_1D.abs().amax()) / 63, 1e-30)
+            if not math.isfinite(step):
+                return rows_K
+            rough_V += multiply(rest_1D, step, 64, self.packed)[0]
+            rest_1D = rest_1D - (rest_1D / step).round() * step
+            bound_V = torch.add(self.errors * size, self.norms, alpha=float(_norm(rest_1D)) + rounding)
+            rows_K = (rough_V + bound_V >= (rough_V - bound_V).amax() - slack).nonzero().squeeze(1)
+            if len(rows_K) <= len(self.weight) // 32:
+                break
+        return rows_K
 
 
 def _norm(x_ND: Tensor) -> Tensor:

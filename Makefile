@@ -11,8 +11,10 @@ SYSTEM ?= 1
 # tests/conftest.py, so that a fixture is seldom made by both.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-# What the studio's page is tested with, by Debian's names.
-BROWSER := chromium fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji
+# What the studio's page is tested with, by Debian's names. The headless shell opens a page with a third of the CPU time
+# of the whole browser, which is taken where the shell is not packaged.
+BROWSER := chromium-headless-shell
+FONTS := fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji
 # One minor release: a newer one may know more faults.
 AXE := axe-core@4.14
 # Files that prettier formats, by .prettierrc.json.
@@ -48,21 +50,24 @@ ifeq ($(SYSTEM),0)
 else
 	@echo "make test installs, as far as it is missing (SYSTEM=0: only the first):"
 	@echo "  into $(VENV), by pip: torch, regard and what its extra 'test' lists in pyproject.toml"
-	@echo "  on the system, by apt-get, only for root on Debian or Ubuntu: $(BROWSER)"
+	@echo "  on the system, by apt-get, only for root on Debian or Ubuntu: $(BROWSER) (or chromium) $(FONTS)"
 	@echo "  into $(VENV)/axe, by npm: $(AXE); into npm's cache, by npx: typescript@5 and prettier@3"
 endif
 
 browser:                                   ## installs a browser for the studio's tests where that is possible
-	@found=$$REGARD_BROWSER; for name in chromium chromium-browser google-chrome; do \
+	@found=$$REGARD_BROWSER; for name in $(BROWSER) chromium chromium-browser google-chrome; do \
 		found=$${found:-$$(command -v $$name)}; done; \
 	if [ -z "$$found" ] && [ "$(SYSTEM)" = 0 ]; then \
 		echo "no Chromium: the studio's browser tests are left out"; \
 	elif [ -z "$$found" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "installing $(BROWSER)"; \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-			apt-get install -y -qq --no-install-recommends $(BROWSER) >/dev/null; \
+		apt-get update -qq; \
+		name=$$(apt-cache show $(BROWSER) >/dev/null 2>&1 && echo $(BROWSER) || echo chromium); \
+		echo "installing $$name $(FONTS)"; \
+		DEBIAN_FRONTEND=noninteractive \
+			apt-get install -y -qq --no-install-recommends $$name $(FONTS) >/dev/null; \
 	elif [ -z "$$found" ]; then \
-		echo "no Chromium: the studio's browser tests are left out; install $(BROWSER), or set REGARD_BROWSER"; fi
+		echo "no Chromium: the studio's browser tests are left out; install $(BROWSER) or chromium, and" \
+			"$(FONTS), or set REGARD_BROWSER"; fi
 
 page:                                      ## types and format of the page's modules; needs npx, and CI requires it
 	@if [ "$(SYSTEM)" = 0 ]; then echo "SYSTEM=0: the types and the format of the page are not checked"; \

@@ -57,7 +57,14 @@ def test_make_test_says_what_it_installs_before_anything_else():
     assert done.returncode == 0 and "announce" not in done.stdout
     said = make("announce")
     assert said.returncode == 0
-    for name in ("chromium fonts-noto-core", "axe-core@", "typescript@5 and prettier@3", "apt-get", "SYSTEM=0"):
+    for name in (
+        "chromium-headless-shell",
+        "fonts-noto-core",
+        "axe-core@",
+        "typescript@5 and prettier@3",
+        "apt-get",
+        "SYSTEM=0",
+    ):
         assert name in said.stdout, name
     assert done.stdout.index("make test installs") < done.stdout.index("pytest")
 

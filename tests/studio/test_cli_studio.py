@@ -31,6 +31,42 @@ def test_the_studio_prints_its_address_and_ends_on_ctrl_c(folder, tmp_path):
         process.communicate()
 
 
+BUSY = """
+import sys, torch
+from regard.studio.service import Studio
+def info(studio):
+    print("busy", file=sys.stderr, flush=True)
+    while True:
+        torch.nn.functional.conv1d(torch.ones(1, 8, 4096), torch.ones(8, 8, 9))
+Studio.info = info
+from regard.__main__ import main
+main()
+"""
+"""The studio with a request that computes without end."""
+
+
+@pytest.mark.slow
+def test_a_second_ctrl_c_ends_the_studio_during_a_computation(tmp_path):
+    """A thread that is inside torch while the interpreter ends would abort the process."""
+    command = [sys.executable, "-c", BUSY, "studio", str(tmp_path), "--port", "0", "--no-browser"]
+    environment = {**os.environ, "REGARD_CACHE": str(tmp_path)}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment)
+    try:
+        port = int(re.search(r":(\d+)/", process.stderr.readline())[1])
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(f"GET /api/v1/info HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+            assert process.stderr.readline() == "busy\n"
+            process.send_signal(signal.SIGINT)
+            with pytest.raises(subprocess.TimeoutExpired):  # it waits for the answer
+                process.communicate(timeout=1)
+            process.send_signal(signal.SIGINT)
+            _, rest = process.communicate(timeout=20)
+        assert (process.returncode, rest) == (130, "")
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def test_a_missing_folder_is_reported(capsys):
     assert invoke(["studio", "nowhere"]) == 66
     assert (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import webbrowser
@@ -11,7 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from regard.device import resolve_device
-from regard.errors import OutputError
+from regard.errors import Interrupted, OutputError
 from regard.studio.app import build
 from regard.studio.connections import TimedProtocol
 from regard.studio.service import Studio
@@ -39,9 +40,11 @@ class StudioServer(uvicorn.Server):
         self.studio = studio
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Close the event streams, then all connections."""
+        """Close the event streams, then wait for requests and close all connections; a second Ctrl-C ends at once."""
         self.studio.closing.set()
         await super().shutdown(sockets)
+        if self.force_exit:  # a request that is inside torch would abort the end of the interpreter
+            os._exit(Interrupted.exit_code)
 
 
 def server_config(studio: Studio) -> uvicorn.Config:
@@ -64,4 +67,10 @@ def serve(
         report(f"the studio is open at {address} (Ctrl-C ends it)")
         if browser:
             threading.Timer(0.5, webbrowser.open, [address]).start()
-        server.run(sockets=[listening])
+        try:
+            server.run(sockets=[listening])
+        finally:
+            if (
+                server.force_exit
+            ):  # a second Ctrl-C: a request that is inside torch would abort the end of the interpreter
+                os._exit(Interrupted.exit_code)

@@ -107,7 +107,8 @@ class Studio:
         Without a model of the user's own this is the trace of the example, which is made before the page is served.
         """
         if any(entry.usable and entry.path != self.example.path for entry in self.model_store.entries()):
-            threading.Thread(target=self._trace_example, daemon=True).start()
+            # not a daemon: a thread that is inside torch while the interpreter ends would abort the process
+            threading.Thread(target=self._trace_example).start()
             return ""
         self._trace_example()
         return f"#/t/{EXAMPLE_ID}"

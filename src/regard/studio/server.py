@@ -70,7 +70,5 @@ def serve(
         try:
             server.run(sockets=[listening])
         finally:
-            if (
-                server.force_exit
-            ):  # a second Ctrl-C: a request that is inside torch would abort the end of the interpreter
+            if server.force_exit:  # a request that is inside torch would abort the end of the interpreter
                 os._exit(Interrupted.exit_code)

@@ -43,6 +43,18 @@ def test_the_server_sends_the_numbers_of_the_lesson(server, name):
     assert [row["data"] for row in sent["inputs"]] == [row["data"] for row in taught["inputs"]]
 
 
+def test_a_lesson_that_is_drawn_while_another_is_opened_leaves_its_address(page, server):
+    """The change of the theme draws the lesson that is still shown, whose inputs stand in its address."""
+    go(page, server, "#/learn/neuron")
+    page.evaluate("""() => {
+        delete document.documentElement.dataset.ready;
+        location.hash = "#/learn/perceptron";
+        document.querySelector("[aria-label='Light or dark theme']").click();
+    }""")
+    page.wait_for_selector("html[data-ready='#/learn/perceptron']", state="attached")
+    assert page.evaluate("location.hash") == "#/learn/perceptron"
+
+
 def test_formulas_and_symbols_are_trees_of_known_mathml_elements(server):
     def names(tree):
         yield tree[0]

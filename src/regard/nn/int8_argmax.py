@@ -86,8 +86,9 @@ class Int8Argmax:
             step = max(float(rest_1D.abs().amax()) / 63, 1e-30)
             if not math.isfinite(step):
                 return rows_K
-            rough_V += multiply(rest_1D, step, 64, self.packed)[0]
-            rest_1D = rest_1D - (rest_1D / step).round() * step
+            near_1D = (rest_1D / step).round() * step  # whole steps, which the operator does not round to others
+            rough_V += multiply(near_1D, step, 64, self.packed)[0]
+            rest_1D = rest_1D - near_1D
             bound_V = torch.add(self.errors * size, self.norms, alpha=float(_norm(rest_1D)) + rounding)
             rows_K = (rough_V + bound_V >= (rough_V - bound_V).amax() - slack).nonzero().squeeze(1)
             if len(rows_K) <= len(self.weight) // 32:

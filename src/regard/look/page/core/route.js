@@ -51,9 +51,10 @@ export function pushAddress(address) {
   changeAddress(address, () => history.pushState(null, "", address));
 }
 
-/** @param {string} address @param {() => void} change */
+/** A screen that is still drawn after the user left for another one changes nothing. @param {string} address @param {() => void} change */
 function changeAddress(address, change) {
-  if (location.hash === address) return;
+  const [here] = location.hash.split("?");
+  if (location.hash === address || (here && here !== address.split("?")[0])) return;
   try {
     change();
   } catch {

@@ -222,7 +222,7 @@ def test_a_vector_with_outliers_leaves_few_candidates(outlier):
 
 
 def test_the_candidates_hold_the_argmax_of_half_steps_of_the_rounding():
-    """Rows without an error of their own; the operator rounds halves in its own way, and the rest is counted exactly."""
+    """Rows that int8 holds exactly; the operator may round a half to another integer than torch does."""
     generator = torch.Generator().manual_seed(0)
     weight = torch.randint(-127, 128, (3000, 96), generator=generator).float()
     weight[:, -1] = 127  # so that a step of each row is 1

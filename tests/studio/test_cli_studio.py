@@ -34,21 +34,38 @@ def test_the_studio_prints_its_address_and_ends_on_ctrl_c(folder, tmp_path):
 BUSY = """
 import sys, torch
 from regard.studio.service import Studio
-def info(studio):
+def compute(studio):
     print("busy", file=sys.stderr, flush=True)
     while True:
         torch.nn.functional.conv1d(torch.ones(1, 8, 4096), torch.ones(8, 8, 9))
-Studio.info = info
+Studio.{method} = compute
 from regard.__main__ import main
 main()
 """
-"""The studio with a request that computes without end."""
+"""The studio with a method that computes without end."""
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_studio_while_the_example_is_traced(folder, tmp_path):
+    script = BUSY.format(method="_trace_example")
+    command = [sys.executable, "-c", script, "studio", str(folder), "--port", "0", "--no-browser"]
+    environment = {**os.environ, "REGARD_CACHE": str(tmp_path)}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment)
+    try:
+        lines = {process.stderr.readline(), process.stderr.readline()}
+        assert "busy\n" in lines
+        process.send_signal(signal.SIGINT)
+        _, rest = process.communicate(timeout=20)
+        assert (process.returncode, rest) == (0, "")
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.slow
 def test_a_second_ctrl_c_ends_the_studio_during_a_computation(tmp_path):
     """A thread that is inside torch while the interpreter ends would abort the process."""
-    command = [sys.executable, "-c", BUSY, "studio", str(tmp_path), "--port", "0", "--no-browser"]
+    command = [sys.executable, "-c", BUSY.format(method="info"), "studio", str(tmp_path), "--port", "0", "--no-browser"]
     environment = {**os.environ, "REGARD_CACHE": str(tmp_path)}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment)
     try:

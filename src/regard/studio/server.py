@@ -63,12 +63,16 @@ def serve(
     with bind_socket(port) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
         server = StudioServer(studio, server_config(studio))
-        address += studio.start()
-        report(f"the studio is open at {address} (Ctrl-C ends it)")
-        if browser:
-            threading.Timer(0.5, webbrowser.open, [address]).start()
         try:
+            address += studio.start()
+            report(f"the studio is open at {address} (Ctrl-C ends it)")
+            if browser:
+                threading.Timer(0.5, webbrowser.open, [address]).start()
             server.run(sockets=[listening])
-        finally:
-            if server.force_exit:  # a request that is inside torch would abort the end of the interpreter
-                os._exit(Interrupted.exit_code)
+        except KeyboardInterrupt:
+            pass
+        # a thread that is inside torch while the interpreter ends would abort the process
+        if server.force_exit:
+            os._exit(Interrupted.exit_code)
+        if studio.is_tracing_example:
+            os._exit(0)

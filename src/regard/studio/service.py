@@ -100,6 +100,12 @@ class Studio:
         self.closing = threading.Event()
         """set when the server shuts down: event streams end"""
         self._model_lock, self._waiting = threading.Lock(), threading.Semaphore(MAX_WAITING)
+        self._example_thread = threading.Thread(target=self._trace_example, daemon=True)
+
+    @property
+    def is_tracing_example(self) -> bool:
+        """Whether the built-in example is being traced in a thread of its own."""
+        return self._example_thread.is_alive()
 
     def start(self) -> str:
         """Extract and trace the built-in example; returns the address that a browser should open.
@@ -107,8 +113,7 @@ class Studio:
         Without a model of the user's own this is the trace of the example, which is made before the page is served.
         """
         if any(entry.usable and entry.path != self.example.path for entry in self.model_store.entries()):
-            # not a daemon: a thread that is inside torch while the interpreter ends would abort the process
-            threading.Thread(target=self._trace_example).start()
+            self._example_thread.start()
             return ""
         self._trace_example()
         return f"#/t/{EXAMPLE_ID}"

@@ -73,6 +73,9 @@ def _condense_name(
         context["unrolled"] = True  # computed position by position
     if is_backwards(first):  # aligned with the tokens
         data, context["backwards"] = data.flip(axes.index("position")), True
+    if axis_side(first, "position") == "word":  # a text with the most pieces may have fewer words than others
+        words = next(tokens[side][0] for side in ("word", "source") if side in tokens)
+        data = data.narrow(axes.index("position"), 0, len(words))
     labels: dict[str, Any] = {}
     for axis, size in zip(axes, data.shape, strict=True):
         given = first.labels.get(axis)

@@ -23,6 +23,8 @@ from regard.trace import Record
 
 ANSWER = "answer"
 """Name of the record of the generated ids."""
+DECODED_LABELS = "decoded_labels"
+"""Name of the record of the labels that the Viterbi algorithm found."""
 SEQUENCES = ("source", "target", "read", "word")
 """sequences of a condensed recording: the source, the answer, the decoder's input, and words that are read as pieces"""
 IdToToken = Mapping[str, Callable[[int], str]]

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from regard.look.decoding_path import ANSWER, input_side
+from regard.look.decoding_path import ANSWER, DECODED_LABELS, input_side
 from regard.look.graph_kinds import SCALED, PartKind, describe_part
 from regard.look.states import is_initial
 from regard.trace import Record
@@ -24,7 +24,7 @@ SUMS = ("residual_sum", "attention_residual", "ffn_residual")
 INPUTS = ("position", "segment")
 """values that are added to the embedding"""
 NO_PART = (
-    ANSWER, "ids", "pixels", "rollout", "position_similarity", "filters", "logits", "start_attended", "decoded_labels",
+    ANSWER, "ids", "pixels", "rollout", "position_similarity", "filters", "logits", "start_attended", DECODED_LABELS,
     "label_marginals",
 )  # fmt: skip
 """records that are no part of the flow"""

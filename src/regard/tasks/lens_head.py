@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from regard.device import module_device
 from regard.look.condense import FIRST_PIECES
+from regard.look.decoding_path import DECODED_LABELS
 from regard.look.image_overlay import find_image
 from regard.look.lens import ANSWER, LABEL, NEXT, TOKEN, LensHead, LensLayers, NoLens, no_lens, sequence_facts
 from regard.look.lens_layers import LayerOutput, layer_outputs, text_length
@@ -233,5 +234,5 @@ class CRFLens(TaggerLens):
 
     def answer(self, records: Sequence[Record], logits: Tensor) -> list[int]:
         """Labels that the Viterbi algorithm decoded."""
-        found = next((record.data[0].tolist() for record in records if record.name == "decoded_labels"), None)
+        found = next((record.data[0].tolist() for record in records if record.name == DECODED_LABELS), None)
         return super().answer(records, logits) if found is None else found[: len(logits)]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from regard.errors import ConfigError, ModelError
 from regard.look import Recording
-from regard.look.decoding_path import ANSWER, to_tokens
+from regard.look.decoding_path import ANSWER, DECODED_LABELS, to_tokens
 from regard.look.replay import ChainScores, Output, Replay
 from regard.nn.crf import LinearChainCRF
 from regard.sequence import Rows, Tokens
@@ -19,8 +19,6 @@ from regard.trace import Record
 from regard.trace import record as tracing
 
 MASK = "[MASK]"
-DECODED = "decoded_labels"
-"""record of the labels that a CRF decoded"""
 
 
 class _Read(Exception):  # no error: it ends a prediction as soon as its inputs are known
@@ -40,7 +38,7 @@ def replay(model: Any, recording: Recording, predict: Callable[[], object]) -> R
               if name in logits.context}  # fmt: skip
     parts = model.module, source
     if logits.axes[-1] == "label":
-        decoded = next((record.data[0].tolist() for record in recording.records if record.name == DECODED), None)
+        decoded = next((record.data[0].tolist() for record in recording.records if record.name == DECODED_LABELS), None)
         if decoded is None:
             return Replay(*parts, None, *label_outputs(logits), tokens)
         positions, outputs, chain = decoded_outputs(logits, decoded, model.module.crf)

@@ -111,6 +111,12 @@ def test_a_tagger_of_subwords_trains_labels_and_is_scored(crf: str, tmp_path: Pa
     lens = recording.lens()  # of the first piece of each word
     assert lens.tokens == ["Anna", "lives"] and lens.actual == [token.tag for token in labeled.tokens]
     assert [output.place for output in model.replay("Anna lives").outputs[:2]] == ["Anna", "lives"]
+    with model.record() as recording:  # the first text has more pieces, and fewer words
+        labeled = model.label(["Annannanna Annannanna", "Anna lives in Rome"])[0]
+    assert recording.condense().find("logits")[0].data.shape[1] == 2
+    lens = recording.lens()
+    assert lens.tokens == [token.text for token in labeled.tokens] == ["Annannanna"] * 2
+    assert lens.actual == [token.tag for token in labeled.tokens]
     more = Recipe.read(None, [*settings(tmp_path)[:2], f"model.init={tmp_path}/run", "train.steps=1"])
     assert more.text.kind == "wordpiece" and more.model.width == 16
     run = Run(tmp_path / "more")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from regard.models.base import Layer
-from regard.models.gpt import GPTConfig
+from regard.models.transformer import TransformerConfig
 from regard.objective import NextToken, Objective
 from regard.sequence import Tokens
 from regard.spaces import Words
@@ -17,7 +17,7 @@ from regard.train.config import TrainConfig
 from regard.train.events import Stepped
 from regard.train.schedule import Constant
 from regard.train.trainer import train
-from zoo import RAGGED, V, empty_source
+from zoo import RAGGED, V, text
 
 # torch's own doing: its compiler imports what it has deprecated, and asks tensors for a gradient to see if there is one
 pytestmark = [
@@ -33,10 +33,10 @@ def forget_what_was_compiled():
     torch.compiler.reset()
 
 
-def small_gpt():
-    """One layer, since each is compiled, forward and backward; without dropout."""
+def small_transformer():
+    """One layer of each kind, since each is compiled, forward and backward; without dropout."""
     torch.manual_seed(0)
-    return GPTConfig(layers=1, width=16, heads=2, dropout=0.0, max_positions=32).build(Words(V), Words(V)).eval()
+    return TransformerConfig(layers=1, width=16, heads=2, ffn_width=32, dropout=0.0).build(Words(V), Words(V)).eval()
 
 
 def losses(model, run, compile):
@@ -62,11 +62,11 @@ def test_without_a_compiler_training_is_refused(tmp_path):
 
 @pytest.mark.slow
 def test_compiled_layers_train_like_plain_ones(tmp_path):
-    plain, compiled = small_gpt(), small_gpt()
+    plain, compiled = small_transformer(), small_transformer()
     expected = losses(plain, tmp_path / "plain", compile=False)
     found = losses(compiled, tmp_path / "compiled", compile=True)
     layers = [module for module in compiled.modules() if isinstance(module, Layer)]
-    assert len(layers) == 1 and all(layer._compiled_call_impl is not None for layer in layers)
+    assert len(layers) == 2 and all(layer._compiled_call_impl is not None for layer in layers)
     assert found == pytest.approx(expected, abs=1e-4)
     assert expected[0] - expected[-1] > 1e-3  # weights moved: so the later losses depend on the gradients
 
@@ -74,20 +74,20 @@ def test_compiled_layers_train_like_plain_ones(tmp_path):
 @pytest.mark.slow
 @torch.no_grad()
 def test_a_model_with_compiled_layers_is_traced_correctly():
-    plain, compiled = small_gpt(), small_gpt()
+    plain, compiled = small_transformer(), small_transformer()
     for module in compiled.modules():
         if isinstance(module, Layer):
             module.compile(dynamic=True)
-    source = empty_source()
+    source = text()
     before = compiled(source, RAGGED)  # compiled here
     with record(plain) as expected:
         plain(source, RAGGED)
     with record(compiled) as found:
         compiled(source, RAGGED)
     assert [r.name for r in found.records] == [r.name for r in expected.records]
-    assert len(found.find("*.weights")) == 1
+    assert len(found.find("*.weights")) == 3
     for a, b in zip(found.records, expected.records, strict=True):
         torch.testing.assert_close(a.data, b.data, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(compiled(source, RAGGED), before)  # and looking has not changed it
-    other = empty_source(1), Tokens.pad([[2, 6, 7]])
+    other = Tokens.pad([[4, 5]]), Tokens.pad([[2, 6, 7]])
     torch.testing.assert_close(compiled(*other), plain(*other))

@@ -90,14 +90,14 @@ def test_a_browser_without_canvases_shows_the_numbers(browser, server):
         assert "save the picture as svg" in page.locator(".notice").inner_text().lower()
 
 
-def modified(paths):
+def file_stamps(paths):
     return [(path, os.lstat(path).st_mtime_ns, os.lstat(path).st_size) for path in paths]
 
 
 def test_a_folder_that_cannot_be_written_is_read_by_every_screen_at_twice_the_size(browser, read_only):
     """200 %: half the width in CSS pixels, each of them two pixels of the screen; and the zoom of a style sheet."""
     server, paths = read_only
-    before = modified(paths)
+    before = file_stamps(paths)
     width, height = SIZES["desktop"]
     context = browser.new_context(viewport={"width": width // 2, "height": height // 2}, device_scale_factor=2)
     page = context.new_page()
@@ -119,7 +119,7 @@ def test_a_folder_that_cannot_be_written_is_read_by_every_screen_at_twice_the_si
         page.evaluate("document.documentElement.style.zoom = ''")
     context.close()
     assert errors == []
-    assert sorted((paths[0].parent).rglob("*")) == paths and modified(paths) == before
+    assert sorted((paths[0].parent).rglob("*")) == paths and file_stamps(paths) == before
 
 
 def test_a_new_screen_starts_at_its_top_and_back_leads_to_where_one_was(page, server):

@@ -47,11 +47,11 @@ def stream_insight(studio: Studio, request: ApiRequest) -> Response:
         raise ApiError(404, "unknown-tool", f"tool: expected {known}, got {tool[:20]!r}", "choose one of them")
     lines = insight_lines(studio, request.path["trace"], tool, at, request.query.get("text", ""))
     first = next(lines)
-    return LinesResponse(first, lines)
+    return NDJSONResponse(first, lines)
 
 
-class LinesResponse(StreamingResponse):
-    """Lines of JSON from a generator, which is closed when the response ends, also when the reader leaves before.
+class NDJSONResponse(StreamingResponse):
+    """Newline-delimited JSON from a generator, which is closed when the response ends, also if the reader leaves.
 
     Otherwise a generator that is suspended in the middle would hold the model until it is garbage collected.
     """

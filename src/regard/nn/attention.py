@@ -18,6 +18,8 @@ from regard.trace import tap, tracing
 AttentionMask = Tensor | Literal["full", "causal"]
 """Attention mask: a boolean tensor (N, 1 or H, T or 1, L), True = may attend. "full" (all keys) and "causal" (the
 causal mask, with as many keys as queries) need no tensor."""
+FEW_KEYS = 512
+"""up to so many keys, in bfloat16 on a CPU, products one by one train faster than the fused kernel"""
 
 
 @dataclass(frozen=True)
@@ -230,9 +232,31 @@ def attend(module: nn.Module, q_NHTK: Tensor, kv: KeysValues, mask: AttentionMas
     """
     if tracing():
         return _attend_traced(module, q_NHTK, kv, mask, axes)
+    if _fused_kernel_is_slow(kv.keys):
+        return _attend_by_products(q_NHTK, kv, mask)
     if isinstance(mask, Tensor):
         return F.scaled_dot_product_attention(q_NHTK, kv.keys, kv.values, attn_mask=mask)
     return F.scaled_dot_product_attention(q_NHTK, kv.keys, kv.values, is_causal=mask == "causal")
+
+
+def _fused_kernel_is_slow(keys_NHLK: Tensor) -> bool:
+    """Whether the keys are few and trained on in bfloat16 on a CPU, where the fused kernel's backward pass is slow."""
+    is_bfloat16 = keys_NHLK.device.type == "cpu" and torch.is_autocast_enabled("cpu") and torch.is_grad_enabled()
+    return is_bfloat16 and keys_NHLK.shape[2] <= FEW_KEYS
+
+
+def _attend_by_products(q_NHTK: Tensor, kv: KeysValues, mask: AttentionMask) -> Tensor:
+    """softmax(q k^T / sqrt(K)) v by one product after the other; a query without visible keys gets zeros."""
+    scores_NHTL = (q_NHTK / math.sqrt(q_NHTK.shape[-1])) @ kv.keys.mT
+    shape, device = scores_NHTL.shape[-2:], scores_NHTL.device
+    visible = torch.ones(shape, dtype=torch.bool, device=device).tril() if mask == "causal" else mask
+    if not isinstance(visible, Tensor):
+        return scores_NHTL.softmax(-1) @ kv.values
+    # the smallest number instead of -inf: a row of -inf would have gradients of NaN
+    bias = torch.zeros(visible.shape, dtype=scores_NHTL.dtype, device=device)
+    bias = bias.masked_fill(~visible, torch.finfo(bias.dtype).min)
+    weights_NHTL = (scores_NHTL + bias).softmax(-1)
+    return (weights_NHTL if mask == "causal" else weights_NHTL.masked_fill(~visible, 0.0)) @ kv.values
 
 
 def _attend_traced(module: nn.Module, q_NHTK: Tensor, kv: KeysValues, mask: AttentionMask, axes: str) -> Tensor:

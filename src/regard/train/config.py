@@ -55,7 +55,7 @@ class TrainConfig:
     threads: int = 0
     """threads of the CPU, per process; 0: by the size of the model, or as many as OMP_NUM_THREADS says"""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """mixed precision: number format inside layers; bfloat16 is slower than float32 on most CPUs"""
+    """number format inside layers; bfloat16 (mixed precision) is faster on CPUs with AVX-512 BF16, slower on others"""
     compile: bool = False
     """compile the layers with torch.compile; needs a C++ compiler and takes minutes"""
     validate_every: int | None = None

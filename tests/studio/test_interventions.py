@@ -271,3 +271,14 @@ def test_a_fork_of_a_model_trained_further_is_compared_with_a_new_base_trace(fol
     base = studio.trace_store.get(after.header["fork"]["base"])
     assert base is not before and base.header["model"]["step"] == 40 and base.header["fork"] is None
     assert not [row for row in after.header["fork"]["differences"] if row["name"].startswith("encoder")]
+
+
+@pytest.mark.parametrize("kinds", [("head", "mask"), ("mask", "head")])
+def test_a_head_stays_ablated_when_the_causal_mask_is_removed(server, greedy, kinds):
+    """Both replace the same weights, in either order: the head is 0, the others also attend to later tokens."""
+    changes, found = {"head": {"kind": "head", "tensor": SELF, "head": 0}, "mask": {"kind": "mask"}}, greedy
+    for kind in kinds:
+        found = fork(server, found, **changes[kind])
+    weights_HTL = torch.as_tensor(values(found, SELF))
+    assert not weights_HTL[0].any()
+    assert weights_HTL[1:].triu(1).sum() > 0

@@ -116,10 +116,7 @@ class Replay:
 
     def replacements(self, replace: Mapping[str, Replacement] | None = None) -> dict[str, Replacement]:
         """The changes of this pass, and then `replace`."""
-        found: dict[str, Replacement] = {} if self.changes is None else dict(self.changes())
-        for name, function in (replace or {}).items():
-            found[name] = _chain(found[name], function) if name in found else function
-        return found
+        return chain_replacements({} if self.changes is None else self.changes(), replace or {})
 
     def output_values(self, values_NPV: Tensor) -> Tensor:
         """(N, P): of (N, P, V) the values of the outputs."""
@@ -138,6 +135,18 @@ class Replay:
             more = "" if len(self.outputs) <= 8 else ", ..."
             raise ConfigError(f"output: expected 0 to {len(self.outputs) - 1} ({known}{more}), got {at}")
         return self.outputs[at]
+
+
+def chain_replacements(first: Mapping[str, Replacement], second: Mapping[str, Replacement]) -> dict[str, Replacement]:
+    """Replacement functions by tap name: where both have one, that of `second` changes what that of `first` returns.
+
+    >>> chain_replacements({"a": lambda x: x + 1}, {"a": lambda x: 2 * x})["a"](3)
+    8
+    """
+    found = dict(first)
+    for name, function in second.items():
+        found[name] = _chain(found[name], function) if name in found else function
+    return found
 
 
 def _chain(first: Replacement, second: Replacement) -> Replacement:

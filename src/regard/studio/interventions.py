@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
-from functools import reduce
 from typing import Any, Literal
 
 import torch
@@ -23,6 +22,8 @@ from regard.decode.hypothesis import Strategy
 from regard.decode.processors import LogitsProcessor, force_prefix
 from regard.errors import RegardError
 from regard.look import Recording
+from regard.look.head_importance import ablate
+from regard.look.replay import chain_replacements
 from regard.nn.inference import SinusoidTable
 from regard.nn.positions import LearnedPositions, Sinusoids
 from regard.nn.rotary import Rotary
@@ -150,7 +151,7 @@ def replay_replacements(changes: Sequence[Intervention], recording: Recording) -
     """
     found = replacements(changes)
     if any(isinstance(change, RemoveCausalMask) for change in changes):
-        found |= unmasked_weights(masked_weights(recording))
+        found = chain_replacements(unmasked_weights(masked_weights(recording)), found)
     return found
 
 
@@ -230,27 +231,14 @@ def replacements(changes: Sequence[Intervention]) -> Replacements:
     >>> replacements(heads)["cross.weights"](torch.ones(1, 4, 1, 1)).flatten().tolist()
     [1.0, 0.0, 0.0, 1.0]
     """
-    functions: dict[str, list[Callable[[Tensor], Tensor]]] = {}
+    found: Replacements = {}
     for change in changes:
         match change:
             case AblateHead():
-                functions.setdefault(change.tensor, []).append(_zero_head(change.head))
+                found = chain_replacements(found, {change.tensor: ablate(change.head)})
             case SetAttentionRow():
-                functions.setdefault(change.tensor, []).append(_set_row(change))
-    return {name: _compose(chain) for name, chain in functions.items()}
-
-
-def _compose(chain: Sequence[Callable[[Tensor], Tensor]]) -> Callable[[Tensor], Tensor]:
-    return lambda weights: reduce(lambda value, function: function(value), chain, weights)
-
-
-def _zero_head(head: int) -> Callable[[Tensor], Tensor]:
-    def replace_weights(weights_NHTL: Tensor) -> Tensor:
-        changed = weights_NHTL.clone()
-        changed[:, head] = 0.0
-        return changed
-
-    return replace_weights
+                found = chain_replacements(found, {change.tensor: _set_row(change)})
+    return found
 
 
 def _set_row(change: SetAttentionRow) -> Callable[[Tensor], Tensor]:

@@ -12,6 +12,7 @@ import regard
 from regard.device import module_device
 from regard.look import Recording
 from regard.look.decoding_path import ANSWER, passes, strip_padding, to_list
+from regard.look.replay import chain_replacements
 from regard.sequence import Tokens
 from regard.studio.errors import ApiError
 from regard.studio.interventions import Replacements, masked_weights, unmasked_weights
@@ -35,7 +36,7 @@ def run_unmasked(model: regard.Model, text: str, generated: Recording, replaceme
     records = generated.records
     words: list[list[str]] = next((r.context["source"] for r in records if len(r.context.get("source", ()))), [])
     with (
-        model.record({**replacements, **unmasked_weights(names)}) as recording,
+        model.record(chain_replacements(unmasked_weights(names), replacements)) as recording,
         trace_context(source=words, target=target.data),
     ):
         features_1TD = module(source.to(device), target.to(device))

@@ -63,7 +63,7 @@ def test_the_header_is_json_that_other_programs_can_read(tmp_path):
     raw = (tmp_path / "a.safetensors").read_bytes()
     whole = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
     header = json.loads(whole["__metadata__"]["trace"])
-    assert header["format"] == "trace/2"
+    assert header["format"] == "trace/3"
     step = next(r for r in header["records"] if r["tensor"] == "decoder.layers.1.cross.weights/2")
     assert step["axes"] == ["batch", "head", "query", "key"] and step["sides"] == {"query": "target", "key": "source"}
     facts = header["contexts"][step["context"]]
@@ -115,7 +115,7 @@ def test_a_wrong_file_is_refused(tmp_path):
     )
     check_refused(
         ModelError,
-        f"{old}: expected the format trace/2, found 'trace/1'; save the trace again",
+        f"{old}: expected the format trace/3, found 'trace/1'; save the trace again",
         lambda: Recording.load(old),
     )
     with pytest.raises(ModelError, match=f"^{re.escape(str(text))}: not a trace: it cannot be read as safetensors"):
@@ -123,7 +123,7 @@ def test_a_wrong_file_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "header", ["{", "[]", "{}", '{"format": "trace/2", "contexts": [], "records": [{}], "tokens": {}}']
+    "header", ["{", "[]", "{}", '{"format": "trace/3", "contexts": [], "records": [{}], "tokens": {}}']
 )
 def test_a_damaged_header_is_refused(tmp_path, header):
     save_file({"a": torch.ones(1)}, tmp_path / "a", {"trace": header})

@@ -41,9 +41,19 @@ def test_a_query_without_visible_keys_gets_zeros_and_no_gradient():
 
 @pytest.mark.parametrize(("keys", "grad", "products"), [(FEW_KEYS, True, 1), (FEW_KEYS + 1, True, 0), (4, False, 0)])
 def test_only_training_on_few_keys_leaves_the_fused_kernel(monkeypatch, keys, grad, products):
+    assert count_products(monkeypatch, keys, grad) == products
+
+
+def test_the_weights_that_are_kept_are_bounded(monkeypatch):
+    monkeypatch.setattr(attention, "MANY_WEIGHTS", 2 * 7)
+    assert [count_products(monkeypatch, keys) for keys in (7, 8)] == [1, 0]
+
+
+def count_products(monkeypatch, keys, grad=True):
+    """How often attention of two queries to so many keys is computed by products."""
     calls = []
     monkeypatch.setattr(attention, "_attend_by_products", lambda q, kv, mask: calls.append(1) or q)
     q, kv = torch.randn(1, 1, 2, 4), KeysValues(torch.randn(1, 1, keys, 4), torch.randn(1, 1, keys, 4))
     with torch.set_grad_enabled(grad), torch.autocast("cpu", torch.bfloat16):
         attend(nn.Identity(), q, kv, "full", "query key")
-    assert len(calls) == products
+    return len(calls)

@@ -41,8 +41,8 @@ def studio(path: Path | None, port: int, no_browser: bool) -> None:
     from regard.data.download.datasets import cache_folder
     from regard.studio.server import serve
 
-    # "studio-2": what is cached there has the format trace/2
+    # "studio-3": what is cached there has the format trace/3
     with suppress(KeyboardInterrupt):  # Ctrl-C ends the studio
         set_threads()
         report = Console.of_verb().print
-        serve(path or Path("runs"), cache_folder() / "studio-2", port, not no_browser, report, chosen_device())
+        serve(path or Path("runs"), cache_folder() / "studio-3", port, not no_browser, report, chosen_device())

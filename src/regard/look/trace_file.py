@@ -1,6 +1,6 @@
-"""Trace file: records in one .safetensors file, readable without the model (format trace/2).
+"""Trace file: records in one .safetensors file, readable without the model (format trace/3).
 
-The header is JSON in the file's metadata under "trace": {"format": "trace/2", "records": [...], "contexts": [...],
+The header is JSON in the file's metadata under "trace": {"format": "trace/3", "records": [...], "contexts": [...],
 "tokens": {...}}. A record has name, tensor (its key in the file), axes, sides (axis -> fact of the context that labels
 it), labels (labels that are not in the context) and the number of its context; "tokens" maps ids to tokens.
 """
@@ -25,7 +25,7 @@ from regard.look import candidates, lens
 from regard.look.decoding_path import ANSWER, IdToToken, axis_side
 from regard.trace import Record
 
-FORMAT = "trace/2"
+FORMAT = "trace/3"
 
 
 def write(path: Path, records: Sequence[Record], id_to_token: IdToToken) -> None:

@@ -20,6 +20,8 @@ AttentionMask = Tensor | Literal["full", "causal"]
 causal mask, with as many keys as queries) need no tensor."""
 FEW_KEYS = 512
 """up to so many keys, in bfloat16 on a CPU, products one by one train faster than the fused kernel"""
+MANY_WEIGHTS = 1 << 25
+"""products one by one keep the attention weights of a batch, at most so many: 64 MiB per layer"""
 
 
 @dataclass(frozen=True)
@@ -232,17 +234,18 @@ def attend(module: nn.Module, q_NHTK: Tensor, kv: KeysValues, mask: AttentionMas
     """
     if tracing():
         return _attend_traced(module, q_NHTK, kv, mask, axes)
-    if _fused_kernel_is_slow(kv.keys):
+    if _fused_kernel_is_slow(q_NHTK, kv.keys):
         return _attend_by_products(q_NHTK, kv, mask)
     if isinstance(mask, Tensor):
         return F.scaled_dot_product_attention(q_NHTK, kv.keys, kv.values, attn_mask=mask)
     return F.scaled_dot_product_attention(q_NHTK, kv.keys, kv.values, is_causal=mask == "causal")
 
 
-def _fused_kernel_is_slow(keys_NHLK: Tensor) -> bool:
+def _fused_kernel_is_slow(q_NHTK: Tensor, k_NHLK: Tensor) -> bool:
     """Whether the keys are few and trained on in bfloat16 on a CPU, where the fused kernel's backward pass is slow."""
-    is_bfloat16 = keys_NHLK.device.type == "cpu" and torch.is_autocast_enabled("cpu") and torch.is_grad_enabled()
-    return is_bfloat16 and keys_NHLK.shape[2] <= FEW_KEYS
+    is_bfloat16 = k_NHLK.device.type == "cpu" and torch.is_autocast_enabled("cpu") and torch.is_grad_enabled()
+    keys = k_NHLK.shape[2]
+    return is_bfloat16 and keys <= FEW_KEYS and math.prod(q_NHTK.shape[:3]) * keys <= MANY_WEIGHTS
 
 
 def _attend_by_products(q_NHTK: Tensor, kv: KeysValues, mask: AttentionMask) -> Tensor:
@@ -255,8 +258,8 @@ def _attend_by_products(q_NHTK: Tensor, kv: KeysValues, mask: AttentionMask) -> 
     # the smallest number instead of -inf: a row of -inf would have gradients of NaN
     bias = torch.zeros(visible.shape, dtype=scores_NHTL.dtype, device=device)
     bias = bias.masked_fill(~visible, torch.finfo(bias.dtype).min)
-    weights_NHTL = (scores_NHTL + bias).softmax(-1)
-    return (weights_NHTL if mask == "causal" else weights_NHTL.masked_fill(~visible, 0.0)) @ kv.values
+    z_NHTK = (scores_NHTL + bias).softmax(-1) @ kv.values
+    return z_NHTK if mask == "causal" else z_NHTK.masked_fill(~visible.any(-1, keepdim=True), 0.0)
 
 
 def _attend_traced(module: nn.Module, q_NHTK: Tensor, kv: KeysValues, mask: AttentionMask, axes: str) -> Tensor:

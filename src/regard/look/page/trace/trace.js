@@ -15,7 +15,7 @@ import { ApiError } from "../core/api-error.js";
  */
 
 /** Format of a header with all parts; one of an earlier version lacks some. */
-const FORMAT = "trace/2";
+const FORMAT = "trace/3";
 
 export class Trace {
   /** @param {Header} header @param {Source} source */

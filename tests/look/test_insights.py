@@ -20,7 +20,7 @@ from regard.look.patching import patching_steps
 from regard.look.replay import Output, Replay
 from regard.progress import no_progress
 from regard.sequence import Tokens
-from regard.trace import Record
+from regard.trace import Record, record, trace_context
 
 READ = (2, 4, 6, 5)
 CHOSEN = (4, 6, 5, 3)
@@ -280,6 +280,18 @@ def test_a_condensed_recording_has_the_rollout_of_each_stack(name):
         view = recording.text_rollout(name=full_name.partition(".")[0])
         np.testing.assert_allclose(rollout, view.rollout, atol=1e-7)
         np.testing.assert_allclose(rollout.sum(-1), 1, atol=1e-6)
+
+
+def test_the_rollout_of_a_text_in_a_batch_is_without_the_padding_after_it():
+    """The first of two texts, which is shorter than the other."""
+    alone = make_replay("transformer")
+    ids = alone.source.data[0].tolist()
+    words = [[f"s{i}" for i in range(length)] for length in (len(ids), len(ids) + 2)]
+    with record(alone.module) as trace, trace_context(source=words), torch.no_grad():
+        alone.module.encoder(Tokens.pad([ids, [*ids, 4, 5]]))
+    view = Recording(trace).text_rollout()
+    np.testing.assert_allclose(view.rollout, Recording(alone.record()[0]).text_rollout().rollout, atol=1e-6)
+    assert len(view.tokens) == len(ids)
 
 
 @pytest.mark.parametrize("tool", ["attribution", "importance", "integrated"])

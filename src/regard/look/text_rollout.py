@@ -7,13 +7,15 @@ weights alone: what values, norms and feed-forward networks do is not in it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from regard.errors import ConfigError, ModelError
+from regard.look.lens_layers import text_length
 from regard.look.matrix import Matrix
 from regard.look.rollout import attention_rollout
 from regard.look.view import MatrixView
@@ -57,7 +59,7 @@ def text_rollout(records: Sequence[Record], layer: int | None = None, name: str 
     last = max(layers) if layer is None or layer == -1 else layer
     if last not in layers:
         raise ConfigError(f"layer: the layers are {', '.join(map(str, layers))}, got {layer}")
-    rollout_SS = attention_rollout([record.data[0] for number, record in layers.items() if number <= last])
+    rollout_SS = _rollout(records, stack, [record for number, record in layers.items() if number <= last])
     label = layers[last].labels.get("key")
     tokens = [str(i + 1) for i in range(len(rollout_SS))] if label is None else list(label[0])
     return TextRollout(stack, last, tokens, rollout_SS.numpy())
@@ -71,9 +73,15 @@ def rollout_records(records: Sequence[Record]) -> list[Record]:
         last = layers[max(layers)]
         if patches or any(record.data.shape[-2] != record.data.shape[-1] for record in layers.values()):
             continue  # an image, or queries of a part of the text
-        data = attention_rollout([record.data[0] for record in layers.values()]).float()
+        data = _rollout(records, stack, layers.values()).float()
         made.append(Record(f"{stack}.{ROLLOUT}", ("batch", "query", "key"), data[None], last.labels, last.context))
     return made
+
+
+def _rollout(records: Sequence[Record], stack: str, layers: Iterable[Record]) -> Tensor:
+    """Rollout of the first text, without the padding that an encoder reads after it in a batch."""
+    length = text_length(records) if stack == "encoder" else None
+    return attention_rollout([record.data[0, :, :length, :length] for record in layers])
 
 
 def _stacks(records: Sequence[Record]) -> dict[str, dict[int, Record]]:

@@ -70,7 +70,7 @@ class NDJSONResponse(StreamingResponse):
 
 def insight_lines(studio: Studio, trace_id: str, tool: str, at: int, text: str = "") -> Generator[bytes]:
     """Progress and result of a tool; an error after the first line becomes the last one."""
-    started, last = False, 0.0
+    started, last, result = False, 0.0, b""
     try:
         with (
             studio.model_of_trace(trace_id, CODE, changed=True) as (model, header),
@@ -83,10 +83,11 @@ def insight_lines(studio: Studio, trace_id: str, tool: str, at: int, text: str =
             steps = _patching(model, found, at, text, header) if tool == PATCH else insights.TOOLS[tool](found, at)
             for step in steps:
                 if isinstance(step, View):
-                    yield _line({"result": insights.to_dict(step, found)})
+                    result = _line({"result": insights.to_dict(step, found)})
                 elif time.monotonic() - last > PROGRESS_SECONDS:
                     started, last = True, time.monotonic()
                     yield _line({"done": step[0], "total": step[1]})
+        yield result  # the model is free: a slow reader holds up nothing
     except ApiError as error:
         if not started:
             raise

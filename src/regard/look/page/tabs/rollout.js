@@ -49,12 +49,14 @@ class RolloutPanel {
 
   async draw() {
     const { trace, selection, drawer } = this.context;
-    const tensor = await trace.tensor(this.name);
-    this.labels = axisLabels(trace, this.name, "key", tensor.size("key"));
+    const name = this.name;
+    const tensor = await trace.tensor(name);
+    if (name !== this.name) return; // another stack was chosen meanwhile
+    this.labels = axisLabels(trace, name, "key", tensor.size("key"));
     this.numbers = Float64Array.from(tensor.plane("query", "key", {}));
     const options = this.stacks.map(({ name }) => ({ value: name, text: name.replace(/\.rollout$/, "") }));
-    const choose = (/** @type {string} */ name) => {
-      this.name = name;
+    const choose = (/** @type {string} */ chosen) => {
+      this.name = chosen;
       this.draw().catch(showError);
     };
     replace(
@@ -63,13 +65,13 @@ class RolloutPanel {
         "div",
         { class: "row" },
         h("h2", {}, "Attention rollout"),
-        options.length > 1 ? buttonGroup("Stack", options, this.name, choose) : null,
+        options.length > 1 ? buttonGroup("Stack", options, name, choose) : null,
       ),
       h("p", { class: "muted" }, NOTE),
       this.tokens,
       this.readout,
       matrix({
-        title: `Attention rollout, ${this.name.replace(/\.rollout$/, "")}`,
+        title: `Attention rollout, ${name.replace(/\.rollout$/, "")}`,
         numbers: this.numbers,
         rows: this.labels,
         columns: this.labels,
@@ -79,7 +81,7 @@ class RolloutPanel {
         top: 1,
         sums: true,
         onselect: (position) => selection.set({ position }),
-        onexplain: (query, key) => drawer.open(this.name, { query, key }),
+        onexplain: (query, key) => drawer.open(name, { query, key }),
       }),
     );
     this.mark();

@@ -4,6 +4,10 @@ import math
 import re
 from contextlib import contextmanager
 
+from helpers import PATIENCE, wait_until
+
+PAGE_PATIENCE = PATIENCE / 2
+"""seconds that a page gets to show something"""
 TEXT = "je suis étudiant"
 TABS = ("scene", "attention", "generation", "predictions", "lens", "decode", "states", "gradients", "numbers")
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
@@ -42,7 +46,6 @@ def open_page(browser, address):
         "console", lambda m: problems.append(m.text) if m.type == "error" and "Failed to load" not in m.text else None
     )
     page.on("dialog", lambda dialog: (problems.append(f"a dialog: {dialog.message}"), dialog.dismiss()))
-    page.set_default_timeout(30_000)  # cores may be busy with other tests
     yield page
     context.close()
     assert problems == []
@@ -73,11 +76,7 @@ def go(page, server, address):
 
 def until(page, expression, argument=None):
     """Wait for an expression to become true. Playwright's wait_for_function needs eval, which the policy forbids."""
-    for _ in range(600):
-        if page.evaluate(expression, argument):
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError(f"timed out waiting for: {expression}")
+    wait_until(lambda: page.evaluate(expression, argument), expression, seconds=PAGE_PATIENCE, pause=0.05)
 
 
 def read(text):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers import refusal
+from helpers import PATIENCE, refusal
 from regard.data import Shards
 from regard.errors import ConfigError, DataError, ModelError, NetworkError
 from regard.run import Recipe, Run, load
@@ -275,7 +275,7 @@ except OutputError as error:
 def test_a_disk_that_fills_up_during_training_leaves_the_old_checkpoint_and_the_run_resumes(tmp_path: Path) -> None:
     run = tmp_path / "run"
     command = [sys.executable, "-c", FULL, str(run), *PHRASES, *TRANSFORMER, *SMALL]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{run}/checkpoints/00000004: needs ")
     assert done.stdout.endswith(

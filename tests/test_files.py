@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers import PATIENCE
 from regard.errors import OutputError
 from regard.files import append_line, cannot_write, read_json_rows, write_file, write_text_atomically
 
@@ -93,7 +94,9 @@ except OutputError as error:
 
 def test_a_line_that_fits_only_in_part_is_not_written_at_all(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
-    done = subprocess.run([sys.executable, "-c", FULL, path], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, path], capture_output=True, text=True, check=True, timeout=PATIENCE
+    )
     assert done.stdout.startswith(f"{path}: needs 60 bytes and ")
     assert path.read_bytes() == b"x" * 59 + b"\n"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers import PATIENCE
 from regard.program import program_name, runnable
 
 ROOT = Path(__file__).parents[1]
@@ -20,7 +21,9 @@ def make(*arguments, **variables):
     """Run make in the checkout, outside of CI unless `variables` say so."""
     environment = {name: value for name, value in os.environ.items() if name not in ("CI", "MAKEFLAGS", "MAKELEVEL")}
     command = ["make", "--no-print-directory", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, env=environment | variables, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        command, cwd=ROOT, env=environment | variables, capture_output=True, text=True, timeout=PATIENCE
+    )
 
 
 @pytest.mark.parametrize("index", ["", "https://example.org/whl/cpu"])

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers import check_refused, refusal
+from helpers import PATIENCE, check_refused, join_all, refusal
 from regard import run_lock
 from regard.errors import OutputError, RunLocked
 from regard.run_lock import FILE, RunLock, clear_run, remove_lock, remove_run
@@ -30,14 +30,14 @@ from regard.run_lock import RunLock
 with RunLock(Path(sys.argv[1])):
     if sys.argv[2:] == ["exec"]:
         import subprocess
-        print("exec", subprocess.Popen(["sleep", "60"]).pid, flush=True)
+        print("exec", subprocess.Popen(["sleep", "600"]).pid, flush=True)
     elif sys.argv[2:] == ["fork"]:
         import os
         if os.fork() == 0:
             print("fork", os.getpid(), flush=True)  # by the child, which has then dropped the lock
     else:
         print("held", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 OTHER_HOST = {"host": "elsewhere", "process": 1, "command": "regard train", "since": "2026-11-18 03:50"}
 
@@ -48,14 +48,14 @@ class Holder:
     def __init__(self, run: Path, *how: str) -> None:
         self.process = subprocess.Popen([sys.executable, "-c", HOLD, str(run), *how], stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
-        assert select.select([self.process.stdout], [], [], 60)[0], "the holder did not start"
+        assert select.select([self.process.stdout], [], [], PATIENCE)[0], "the holder did not start"
         word, *child = self.process.stdout.readline().split()
         assert word == (how[0] if how else "held")
         self.child = int(child[0]) if child else 0
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(60)
+        self.process.wait(PATIENCE)
         assert self.process.stdout is not None
         self.process.stdout.close()
 
@@ -114,7 +114,7 @@ def test_a_thread_may_enter_again_and_another_thread_is_refused(tmp_path):
         assert (tmp_path / FILE).exists()
         thread = threading.Thread(target=lambda: refused.append(refusal(RunLocked, lambda: take(tmp_path))))
         thread.start()
-        thread.join(60)
+        join_all(thread)
     assert f"process {os.getpid()} on host" in refused[0]
     take(tmp_path)
 
@@ -249,7 +249,7 @@ def test_without_locks_the_record_decides(tmp_path, without_locks):
     with RunLock(tmp_path):
         held = (tmp_path / FILE).read_bytes()
     dead = subprocess.Popen(["true"])
-    dead.wait(60)
+    dead.wait(PATIENCE)
     (tmp_path / FILE).write_text(json.dumps(json.loads(held) | {"process": dead.pid}))
     take(tmp_path)  # of this host, and gone
     (tmp_path / FILE).write_bytes(held)  # of this host, and alive

@@ -2,10 +2,11 @@
 
 import json
 import signal
-import time
 from pathlib import Path
 
 import pytest
+
+from helpers import PATIENCE, wait_until
 
 FAMILY = """
 [data]
@@ -158,14 +159,12 @@ def test_models_of_different_tasks_are_not_compared(family, run_cli):
 
 @pytest.mark.slow
 def test_ctrl_c_saves_and_the_same_command_resumes(family, start, run_cli):
-    family.write_text(FAMILY.replace("steps = 6", "steps = 400").replace("every = 3", "every = 50"), encoding="utf-8")
+    long = "steps = 600\nvalidate_every = 600\nsave_every = 20"  # the signal comes long before the end
+    family.write_text(FAMILY.replace("steps = 6\nvalidate_every = 3", long), encoding="utf-8")
     process = start("compare", family)
-    last = Path("runs/family/transformer/last")
-    until = time.monotonic() + 60
-    while not last.exists() and time.monotonic() < until and process.poll() is None:
-        time.sleep(0.01)
+    wait_until(Path("runs/family/transformer/last").exists, "the second model is saved", process)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, err
     assert "the checkpoint is written, run the same command again to resume" in err
     result = run_cli("compare", family)
@@ -183,7 +182,7 @@ def test_the_processes_of_a_family_print_as_much_as_the_command_that_starts_them
 @pytest.mark.slow
 def test_models_may_be_trained_by_several_processes_and_stdout_has_only_the_table(family, start):
     process = start("compare", family, "--nproc", 2, "--json", stderr=None)
-    out, _ = process.communicate(timeout=120)
+    out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert [row["name"] for row in json.loads(out)["models"]] == ["lstm", "transformer"]
     metrics = Path("runs/family/lstm/last/state.json").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from helpers import child_environment
+from helpers import PATIENCE, child_environment
 
 CLOSED = "error: stdin is closed, so there is nothing to read; give a text, or a file with -i\n"
 UNWRITABLE = "error: stdout: cannot be written (Bad file descriptor)\n"
@@ -16,7 +16,7 @@ def shell(command):
     """Run a command line of regard in a shell, as `regard ...`."""
     line = f"{shlex.quote(sys.executable)} -m regard {command}"
     done = subprocess.run(
-        ["sh", "-c", line], capture_output=True, text=True, encoding="utf-8", env=child_environment(), timeout=120
+        ["sh", "-c", line], capture_output=True, text=True, encoding="utf-8", env=child_environment(), timeout=PATIENCE
     )
     return done.returncode, done.stdout, done.stderr
 

@@ -4,12 +4,12 @@ import json
 import os
 import re
 import signal
-import time
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
+from helpers import PATIENCE, says, wait_until
 from regard.models import ModelConfig
 from regard.run import Run
 from regard.train import checkpoint
@@ -260,12 +260,8 @@ def test_an_unreachable_package_index_ends_with_69(tiny, run_cli, monkeypatch):
     assert result.err.endswith("the built-in data 'phrases' needs no network.\n")
 
 
-def until(path, text):
-    for _ in range(600):
-        if path.exists() and text in path.read_text(encoding="utf-8"):
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"{text} never came to {path}")
+def wait_for_training(process):
+    wait_until(says(Path("runs/tiny/log.txt"), "device"), "training begins", process)
 
 
 @pytest.mark.parametrize(
@@ -275,9 +271,9 @@ def until(path, text):
 @pytest.mark.slow
 def test_a_signal_writes_a_checkpoint_and_ends_with_the_documented_code(tiny, start, number, code, name):
     process = start("train", tiny, "train.steps=1000000", "train.validate_every=500000")
-    until(Path("runs/tiny/log.txt"), "device")
+    wait_for_training(process)
     process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == code
     step = checkpoint.read(Path("runs/tiny/last")).step
     last = err.splitlines()[-1]
@@ -291,10 +287,10 @@ def test_training_whose_terminal_is_closed_writes_a_checkpoint(tiny, start):
         "train", tiny, "train.steps=1000000", "train.validate_every=3", "task.bleu_sentences=0", stderr=stderr
     )
     os.close(stderr)
-    until(Path("runs/tiny/log.txt"), "device")
+    wait_for_training(process)
     os.close(terminal)  # from here on writing to it fails
     process.send_signal(signal.SIGHUP)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == 143
     rows = [json.loads(line) for line in Path("runs/tiny/metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     assert (rows[-1]["event"], rows[-1]["reason"]) == ("ended", "terminated")
@@ -305,21 +301,21 @@ def test_training_whose_terminal_is_closed_writes_a_checkpoint(tiny, start):
 def test_a_hangup_that_nohup_ignores_does_not_stop_training(tiny, start):
     ignore = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
     process = start("train", tiny, "train.steps=1000000", "train.validate_every=500000", **ignore)
-    until(Path("runs/tiny/log.txt"), "device")
+    wait_for_training(process)
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == 130  # by the second signal
 
 
 @pytest.mark.slow
 def test_two_processes_train_together_and_stop_together(tiny, start):
     process = start("train", tiny, "--nproc", 2, "--json")
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert json.loads(out)["step"] == 30
     assert err.count(" data  ") == 1
     process = start("train", tiny, "--nproc", 2, "model.width=32")
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
     assert [line[:60] for line in err.splitlines()] == ["error: runs/tiny was started with another recipe: model.widt"]

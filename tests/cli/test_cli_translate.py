@@ -4,11 +4,11 @@ import io
 import json
 import shutil
 import signal
-import time
 
 import pytest
 
 import regard
+from helpers import PATIENCE, wait_until
 from regard.cli.line_io import open_output, read_stdin
 from regard.errors import ConfigError, DataError, ModelError
 
@@ -321,7 +321,7 @@ def test_a_closed_pipe_ends_quietly(trained, start, tmp_path):
         process = start("translate", trained, "--beam", "1", stdin=lines)
         assert process.stdout.readline()
         process.stdout.close()
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
     assert process.stderr.read() == ""
 
 
@@ -329,11 +329,9 @@ def test_ctrl_c_in_the_middle_of_a_file_leaves_whole_lines(trained, model, start
     source, target = tmp_path / "a.fr", tmp_path / "a.en"
     source.write_text("le chat\n" * 50_000)
     process = start("translate", trained, "--beam", "1", "-i", source, "-o", target)
-    while not (target.exists() and target.stat().st_size):
-        assert process.poll() is None
-        time.sleep(0.05)
+    wait_until(lambda: target.exists() and target.stat().st_size, "the first lines are written", process)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     output = target.read_text(encoding="utf-8")
     line = model.translate("le chat", beam=1)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers import refusal
+from helpers import PATIENCE, refusal
 from regard import plugins
 from regard.cli import invoke
 from regard.config import kind_of, union_members
@@ -76,7 +76,7 @@ def folder(tmp_path, monkeypatch):
 
 def test_wrong_arguments_and_typos_are_reported_without_torch(folder):
     command = [sys.executable, "-c", PROGRAM, json.dumps([arguments for arguments, _, _ in WRONG])]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=os.environ, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=os.environ, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     found, errors = json.loads(done.stdout.splitlines()[-1]), done.stderr.splitlines()
     assert len(errors) == len(WRONG), errors
@@ -119,7 +119,7 @@ def test_a_setting_is_explained_without_torch_as_with_it(key, folder, capsys):
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=PATIENCE,
     )
     assert done.stdout.splitlines()[-1] == "[[0, []]]"
     assert invoke(["config", "explain", key]) == 0
@@ -141,7 +141,9 @@ def test_a_recipe_may_come_through_a_pipe(folder):
     """A pipe can be read once: the check before torch is imported leaves it to the classes."""
     recipe = "[data]\nkind = 'phrases'\n[model]\npreset = 'transformer-tiny'\n"
     command = f"{sys.executable} -m regard config show <(printf '%s' \"$0\") train.steps=3"
-    done = subprocess.run(["bash", "-c", command, recipe], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        ["bash", "-c", command, recipe], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert "steps = 3" in done.stdout
 
@@ -161,5 +163,5 @@ main()
 
 
 def test_an_interrupt_while_modules_are_imported_is_reported_in_one_line():
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import regard
-from helpers import child_environment
+from helpers import PATIENCE, child_environment, says, wait_until
 from regard.compare import Comparison, train_family
 from regard.errors import RunLocked
 from regard.run import Run
@@ -145,7 +144,7 @@ def test_a_family_is_locked_as_a_whole_while_its_members_are_trained(tmp_path):
     assert train_family(comparison, tmp_path, train) == {}
     assert states == [[True, False, False]] * 2
     with RunLock(tmp_path), ThreadPoolExecutor(1) as pool, pytest.raises(RunLocked):
-        pool.submit(train_family, comparison, tmp_path, train).result(60)
+        pool.submit(train_family, comparison, tmp_path, train).result(PATIENCE)
 
 
 def test_runs_unlock_removes_what_another_host_left_and_nothing_else(trained, run_cli, tmp_path):
@@ -158,19 +157,11 @@ def test_runs_unlock_removes_what_another_host_left_and_nothing_else(trained, ru
     assert run_cli("runs", "unlock", tmp_path / "none").code == 3
 
 
-def wait_for(path: Path, text: str) -> None:
-    for _ in range(1200):
-        if path.exists() and text in path.read_text(encoding="utf-8"):
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"{text!r} did not appear in {path}")
-
-
 @pytest.mark.slow
 def test_of_two_trainers_a_fresh_one_and_a_removal_at_once_one_works_and_nothing_is_lost(tiny, start):
     long = ("train.steps=1000000", "train.validate_every=500000", "train.save_every=20")
     first = start("train", tiny, *long)
-    wait_for(Path("runs/tiny/log.txt"), "device")
+    wait_until(says(Path("runs/tiny/log.txt"), "device"), "training begins", first)
     others = [
         start("train", tiny, *long),
         start("train", tiny, *long, "--fresh"),
@@ -178,12 +169,12 @@ def test_of_two_trainers_a_fresh_one_and_a_removal_at_once_one_works_and_nothing
         start("runs", "rm", "runs/tiny", "--yes"),
     ]
     for other in others:
-        _, err = other.communicate(timeout=120)
+        _, err = other.communicate(timeout=PATIENCE)
         assert other.returncode == 75, err
         assert f"runs/tiny is being written by regard train (process {first.pid} on host " in err
         assert len(err.splitlines()) == 1, err
     first.send_signal(signal.SIGTERM)
-    _, err = first.communicate(timeout=120)
+    _, err = first.communicate(timeout=PATIENCE)
     assert first.returncode == 143, err
     found = checkpoint.newest(Path("runs/tiny"))
     assert found.checkpoint is not None and not found.refused

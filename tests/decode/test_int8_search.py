@@ -109,7 +109,7 @@ def test_int8_draws_the_same_token_for_any_seed_and_temperature_also_where_two_a
     weight, x = made(seed, V=1000)
     readout = InferenceLinear(torch.nn.Linear(*weight.T.shape, bias=False))
     readout.weight = weight
-    fast, ties, others = Int8Argmax(weight), 0, 0
+    fast, ties = Int8Argmax(weight), 0
     for number, row in enumerate(x.clamp(-30, 30)):
         for heat in (0.3, 1.0, 2.0):
             history = History.start(torch.tensor([number]), torch.tensor([9]), 1, 1)
@@ -128,8 +128,7 @@ def test_int8_draws_the_same_token_for_any_seed_and_temperature_also_where_two_a
                 rounding = 1e-7 * (terms.abs().sum(1)[[found, expected]].max() + terms.sum(1).abs().max())
                 values = terms.sum(1) + heat * noise.double()
                 assert values[found] == pytest.approx(float(values[expected]), rel=0, abs=float(rounding))
-                others += 1
-    assert ties == 36 and others <= 2
+    assert ties == 36
 
 
 def test_a_recorded_sample_is_the_one_that_int8_draws(ready, count_calls):

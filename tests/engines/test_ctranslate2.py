@@ -14,7 +14,7 @@ import pytest
 
 import regard
 from foreign_models import FRENCH, marian
-from helpers import TINY_TRANSLATOR, refusal
+from helpers import PATIENCE, TINY_TRANSLATOR, join_all, refusal
 from regard.cli import invoke
 from regard.engines.kept_folder import LISTING, is_whole
 from regard.errors import ConfigError, ModelError
@@ -104,17 +104,18 @@ def test_beside_a_pack_or_a_locked_run_it_is_in_the_cache(
     def hold() -> None:
         with RunLock(runs["marian"]):
             taken.set()
-            done.wait(60)
+            done.wait(2 * PATIENCE)
 
     writer = threading.Thread(target=hold)
     writer.start()
-    taken.wait(60)
     try:
+        assert taken.wait(PATIENCE), "the lock was not taken"
         locked: Any = regard.load(runs["marian"], engine="ctranslate2", precision="int8")
         assert locked.engine.folder.is_relative_to(tmp_path / "cache")
+        assert not done.is_set() and writer.is_alive()  # it was locked all the time
     finally:
         done.set()
-        writer.join()
+        join_all(writer)
 
 
 def use(**settings: Any) -> Callable[[Any], object]:

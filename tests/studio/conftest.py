@@ -7,7 +7,6 @@ import random
 import shutil
 import sys
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from browsing import open_page
+from browsing import PAGE_PATIENCE, open_page
 from caption_models import train_caption_models
+from helpers import PATIENCE, join_all, wait_until
 from image_models import train_image_model
 from language_runs import train_runs
 from readers import LOAD, NAMES, READERS, REVIEWS
@@ -154,7 +154,7 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def request(self, method: str, path: str, body: bytes | None = None, **headers: str) -> ApiResponse:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
             answer = connection.getresponse()
@@ -189,11 +189,13 @@ def run_server(root: Path, cache: Path):
         server = StudioServer(studio, server_config(studio))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        yield Server(listening.getsockname()[1], studio, server)
-        server.should_exit = True
-        thread.join(10)
+        wait_until(lambda: server.started or not thread.is_alive(), "the studio starts")
+        assert server.started, "the studio ended when it was started"
+        try:
+            yield Server(listening.getsockname()[1], studio, server)
+        finally:
+            server.should_exit = True
+            join_all(thread)
 
 
 @pytest.fixture(scope="session")
@@ -324,6 +326,17 @@ def axe() -> str:
     return path.read_text(encoding="utf-8")
 
 
+def with_patience(make):
+    """Make a page or a context that waits longer than Playwright does: cores may be busy with other tests."""
+
+    def make_patient(**options):
+        made = make(**options)
+        made.set_default_timeout(1000 * PAGE_PATIENCE)
+        return made
+
+    return make_patient
+
+
 @pytest.fixture(scope="session")
 def browser():
     from playwright.sync_api import sync_playwright
@@ -334,6 +347,7 @@ def browser():
     options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=options)
+        chromium.new_page, chromium.new_context = map(with_patience, (chromium.new_page, chromium.new_context))
         yield chromium
         chromium.close()
 

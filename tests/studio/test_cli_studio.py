@@ -7,9 +7,11 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from contextlib import suppress
 
 import pytest
 
+from helpers import PATIENCE, wait_until
 from regard.cli import invoke
 
 
@@ -21,10 +23,10 @@ def test_the_studio_prints_its_address_and_ends_on_ctrl_c(folder, tmp_path):
     try:
         line = process.stderr.readline()
         address = re.fullmatch(r"the studio is open at (http://127\.0\.0\.1:\d+/) \(Ctrl-C ends it\)\n", line)[1]
-        body = urllib.request.urlopen(address, timeout=20).read()
+        body = urllib.request.urlopen(address, timeout=PATIENCE).read()
         assert b"regard studio" in body
         process.send_signal(signal.SIGINT)
-        _, rest = process.communicate(timeout=20)
+        _, rest = process.communicate(timeout=PATIENCE)
         assert (process.returncode, rest) == (0, "")
     finally:
         process.kill()
@@ -55,7 +57,7 @@ def test_ctrl_c_ends_the_studio_while_the_example_is_traced(folder, tmp_path):
         lines = {process.stderr.readline(), process.stderr.readline()}
         assert "busy\n" in lines
         process.send_signal(signal.SIGINT)
-        _, rest = process.communicate(timeout=20)
+        _, rest = process.communicate(timeout=PATIENCE)
         assert (process.returncode, rest) == (0, "")
     finally:
         process.kill()
@@ -75,9 +77,16 @@ def test_a_second_ctrl_c_ends_the_studio_during_a_computation(tmp_path):
             assert process.stderr.readline() == "busy\n"
             process.send_signal(signal.SIGINT)
             with pytest.raises(subprocess.TimeoutExpired):  # it waits for the answer
-                process.communicate(timeout=1)
-            process.send_signal(signal.SIGINT)
-            _, rest = process.communicate(timeout=20)
+                process.wait(1)
+
+            def is_ended_by_another():  # one that comes before the first was seen is none
+                process.send_signal(signal.SIGINT)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(1)
+                return process.poll() is not None
+
+            wait_until(is_ended_by_another, "the studio ends")
+            _, rest = process.communicate(timeout=PATIENCE)
         assert (process.returncode, rest) == (130, "")
     finally:
         process.kill()

@@ -130,7 +130,7 @@ def test_a_new_screen_starts_at_its_top_and_back_leads_to_where_one_was(page, se
     page.wait_for_selector(".panel canvas")
     page.evaluate("document.getElementById('app').style.minHeight = '4000px'")
     page.evaluate("scrollTo(0, 900)")
-    page.wait_for_timeout(200)  # the position is saved after a moment
+    until(page, "history.state?.scroll === 900")  # the position is saved after a moment
     page.locator(".brand").focus()
     page.keyboard.press("Enter")
     until(page, "document.activeElement.textContent === 'What did the model really do?'")

@@ -8,6 +8,7 @@ import pytest
 
 import regard
 from browsing import open_page, shows, until
+from helpers import PATIENCE
 from regard.look.head_importance import head_importance_steps
 from regard.look.logit_attribution import logit_attribution
 
@@ -54,7 +55,7 @@ def test_a_reader_who_leaves_releases_the_model(server):
     """The connection is closed after the first line, while most passes of the tool are still to come."""
     trace = server.trace("transformer", TEXT)
     for _ in range(3):
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
         connection.request("GET", f"/api/v1/traces/{trace['id']}/insight/importance")
         response = connection.getresponse()
         assert "done" in json.loads(response.readline())

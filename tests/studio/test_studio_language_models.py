@@ -10,6 +10,8 @@ from regard.cli import invoke
 
 pytestmark = pytest.mark.slow
 CACHED = ("gpt", "llama")
+TICK = 900
+"""milliseconds per step of a generation that is played at speed 1"""
 
 
 @pytest.fixture
@@ -22,6 +24,10 @@ def stored(server, trace):
     """The recorded tensors of a trace, by name."""
     recording = server.studio.trace_store.get(trace["id"]).recording
     return {record.name: record.data[0].numpy() for record in recording.records}
+
+
+def shown_step(page):
+    return int(page.evaluate("new URLSearchParams(location.hash.split('?')[1]).get('step')"))
 
 
 def tabs(page):
@@ -128,28 +134,32 @@ def test_generation_shows_query_keys_scores_weights_and_values_of_each_step(lang
 
 def test_generation_plays_pauses_and_steps_at_a_chosen_speed(language_page, language_server):
     trace, page = language_server.trace("gpt", PROMPT), language_page
+    page.clock.install(time=0)
     go(page, language_server, f"#/t/{trace['id']}?tab=generation")
     assert (
         page.locator("table.cache small", has_text="new").count()
         == len(trace["sequences"]["read"]) - len(trace["steps"]) + 1
     )  # the whole prompt is read in the first step
     page.get_by_label("Speed").select_option("4")
+    page.clock.pause_at(3600)  # from here on the page's time passes only when it is told to
     page.get_by_role("button", name="Play").click()
-    until(page, "new URLSearchParams(location.hash.split('?')[1]).get('step') >= 3")
+    page.clock.run_for(3.5 * TICK / 4)
+    assert shown_step(page) == 3
     page.get_by_role("button", name="Pause").click()
-    step = int(page.evaluate("new URLSearchParams(location.hash.split('?')[1]).get('step')"))
-    page.wait_for_timeout(600)
-    assert f"step={step}" in page.evaluate("location.hash")
+    page.clock.run_for(10 * TICK)
+    assert shown_step(page) == 3
     page.locator("main").focus()
+    page.keyboard.press(" ")
+    assert page.get_by_role("button", name="Pause").count() == 1
+    page.keyboard.press(" ")
+    assert page.get_by_role("button", name="Play").count() == 1
+    page.clock.resume()
     page.keyboard.press(".")
-    assert f"step={step + 1}" in page.evaluate("location.hash")
+    assert shown_step(page) == 4
     page.keyboard.press("]")
     assert "tensor=decoder.layers.1.attention.weights" in page.evaluate("location.hash")
     page.keyboard.press("}")
     until(page, "document.querySelector('[aria-label=Head]').value === '1'")
-    page.keyboard.press(" ")
-    assert page.get_by_role("button", name="Pause").count() == 1
-    page.keyboard.press(" ")
 
 
 def test_a_recurrent_language_model_has_no_cache_to_play(language_page, language_server):

@@ -3,11 +3,11 @@
 import json
 import shutil
 import threading
-import time
 
 import pytest
 
 from browsing import go, shows, until
+from helpers import wait_until
 from regard.lessons import LESSONS, lesson_plan, teach
 from regard.lessons.engine.cached_models import cache_paths
 from regard.studio.lessons_api import LessonsApi
@@ -150,8 +150,7 @@ def test_models_of_lessons_are_trained_once_and_stopped_with_the_server(tmp_path
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
     api = LessonsApi()
     assert api.training_status("transformer")["training"] == ["transformer"]
-    while api._process is None:
-        time.sleep(0.01)
+    wait_until(lambda: api._process, "a training is started")
     process = api._process
     assert api.training_status("beam-search")["training"] == ["transformer"]
     assert api._process is process
@@ -178,21 +177,13 @@ def test_a_lesson_waits_until_its_model_is_trained(empty, folder, tmp_path, monk
     first = empty.post(address("transformer"), {})
     assert (first.status, first.table["training"]) == (202, ["transformer"])
     place = cache_paths()["transformer"]
-    until_true(lambda: list(place.parent.glob("transformer-*/run")))  # it is being trained in a temporary folder
+    wait_until(lambda: list(place.parent.glob("transformer-*/run")), "it is trained in a temporary folder")
     assert empty.get(address("transformer")).status == 202
     shutil.copytree(folder / "transformer", place, symlinks=True)  # another process was faster
     response = empty.get(address("transformer"))
     assert response.status == 200, response.body
     expected = teach("transformer", {"model": str(folder / "transformer")}).to_dict()
     assert results(response.table["steps"]) == results(expected["steps"])
-
-
-def until_true(condition):
-    for _ in range(1200):
-        if condition():
-            return
-        time.sleep(0.1)
-    raise AssertionError("timed out")
 
 
 def displayed(page, name):

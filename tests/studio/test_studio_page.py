@@ -188,7 +188,7 @@ def test_copied_code_reproduces_the_numbers(page, server):
     expected = np.frombuffer(server.get(f"/api/v1/traces/{trace['id']}/tensors/{name}?slice=head:1").body, "<f4")
     np.testing.assert_array_equal(names["values"].ravel(), expected)
     page.get_by_role("button", name="Copy as CSV").click()
-    page.wait_for_timeout(200)
+    until(page, "navigator.clipboard.readText().then((text) => !text.startsWith('import numpy'))")
     rows = page.evaluate("navigator.clipboard.readText()").splitlines()
     np.testing.assert_array_equal(np.array([row.split(",") for row in rows], dtype="f4").ravel(), expected)
 

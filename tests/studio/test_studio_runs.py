@@ -11,6 +11,7 @@ import pytest
 
 import regard
 from browsing import TEXT, go, shows, until
+from helpers import PATIENCE, says, wait_until
 from regard.cli import invoke
 from regard.train import checkpoint, control
 
@@ -154,10 +155,7 @@ def test_buttons_save_and_stop_a_training_in_another_process(page, server, folde
     command = [sys.executable, "-m", "regard", "train", str(recipe(100_000, 1000)), "--out", str(run), "--quiet"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8")
     try:
-        for _ in range(2400):
-            if (run / "metrics.jsonl").exists() and "stepped" in (run / "metrics.jsonl").read_text(encoding="utf-8"):
-                break
-            page.wait_for_timeout(50)
+        wait_until(says(run / "metrics.jsonl", "stepped"), "the first step", process)
         go(page, server, f"#/runs/{server.models()['elsewhere']}")
         page.get_by_role("button", name="Save a checkpoint").click()
         until(page, "document.querySelector('.control output').textContent.startsWith('Checkpoint saved at')")
@@ -167,7 +165,7 @@ def test_buttons_save_and_stop_a_training_in_another_process(page, server, folde
         assert process.poll() is None
         page.get_by_role("button", name="Stop training").click()
         until(page, "document.querySelector('[role=status]').textContent.startsWith('Ended at step')")
-        assert process.wait(20) == 130
+        assert process.wait(PATIENCE) == 130
         last = checkpoint.newest(run).checkpoint
         assert page.locator("[role=status]").inner_text() == f"Ended at step {last.step:,}: stopped."
         assert "the checkpoint is saved" in page.locator(".control output").inner_text()

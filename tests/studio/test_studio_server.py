@@ -5,7 +5,6 @@ import io
 import json
 import shutil
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ import torch
 from safetensors.numpy import load
 
 import regard
+from helpers import join_all, wait_until
 from regard.sequence import Tokens
 from regard.studio.app import LARGE_BODIES
 from regard.studio.guard import POLICY
@@ -220,12 +220,10 @@ def test_requests_are_queued_and_refused_when_there_are_too_many(server):
         ]
         for thread in waiting:
             thread.start()
-        while not found:
-            time.sleep(0.01)
+        wait_until(lambda: found, "a request is answered")
         assert (found[0].status, found[0].error["code"]) == (503, "busy")
         assert server.get("/api/v1/info").status == 200  # other requests are answered meanwhile
-    for thread in waiting:
-        thread.join()
+    join_all(*waiting)
     assert sorted(response.status for response in found) == [201] * 8 + [503]
 
 

@@ -3,7 +3,7 @@
 `doomed.py each SCENARIO FOLDER` kills a save before its first, second, ... call that changes the disk, until one
 save gets through; what was written but not flushed is cut in half, as after a power cut.
 `doomed.py random COUNT FOLDER` kills a process that saves in a loop, at random moments.
-`doomed.py write SECONDS FOLDER` saves for some seconds and is not killed.
+`doomed.py write FIRST FOLDER` saves from a step on until it is killed.
 """
 
 from __future__ import annotations
@@ -151,13 +151,13 @@ def kill_at_random(count: int, folder: Path, size: int = 300_000) -> None:
         found = inspect(run)
         print(json.dumps({"before": step, **found}))
         step = found["step"] or step
+        limit *= 1 if step > 1 else 1.5  # the first save was lucky: so far none of the others ended
 
 
-def save_for(seconds: float, folder: Path) -> None:
-    start, step = time.monotonic(), 0
-    while time.monotonic() < start + seconds:
-        step += 1
+def save_until_killed(step: int, folder: Path) -> None:
+    while True:
         save(folder / "run", step, 30_000)
+        step += 1
 
 
 if __name__ == "__main__":
@@ -167,4 +167,4 @@ if __name__ == "__main__":
     elif what == "random":
         kill_at_random(int(argument), place)
     else:
-        save_for(float(argument), place)
+        save_until_killed(int(argument), place)

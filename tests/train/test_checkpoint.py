@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 
+from helpers import PATIENCE
 from regard.errors import ConfigError, ModelError, OutputError
 from regard.files import FileDigest
 from regard.train.checkpoint import Checkpoint, average, best, newest, read, save
@@ -350,7 +351,7 @@ def fail_to_save(why: str) -> tuple[Path, list[str]]:
         Path(name).chmod(0o755)  # readable for a user without rights
         run = Path(name) / "run"
         command = [sys.executable, "-c", FAILED_SAVE, why, str(run)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0, done.stderr
         return run, done.stdout.splitlines()
 

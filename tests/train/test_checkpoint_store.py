@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from helpers import child_environment
+from helpers import PATIENCE, child_environment, wait_until
 from regard.train import checkpoint_store
 from regard.train.checkpoint import best, newest, read, save
 
@@ -24,7 +24,7 @@ DOOMED = Path(__file__).parent / "doomed.py"
 
 def kill_writers(*arguments: object) -> list[dict[str, Any]]:
     command = [sys.executable, str(DOOMED), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=child_environment())
+    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE, env=child_environment())
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -113,20 +113,23 @@ def test_twenty_writers_killed_at_random_moments_lose_nothing(tmp_path: Path) ->
 @pytest.mark.slow
 def test_a_reader_beside_a_writer_always_finds_a_good_checkpoint(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    writer = subprocess.Popen([sys.executable, DOOMED, "write", "1", tmp_path])
-    try:
-        steps: list[int] = []
-        while writer.poll() is None:
-            found = newest(run)
-            assert not found.refused
-            if found.checkpoint:
-                steps.append(found.checkpoint.step)
-            else:
-                assert not steps
-    finally:
-        writer.wait(timeout=60)
-    assert writer.returncode == 0
-    assert len(set(steps)) > 5 and steps == sorted(steps)
+    steps: list[int] = []
+
+    def reads_enough() -> bool:
+        found = newest(run)
+        assert not found.refused
+        if found.checkpoint:
+            steps.append(found.checkpoint.step)
+        else:
+            assert not steps
+        return len(set(steps)) == 30
+
+    with subprocess.Popen([sys.executable, DOOMED, "write", "1", tmp_path]) as writer:
+        try:
+            wait_until(reads_enough, "30 different checkpoints are read", writer, pause=0)
+        finally:
+            writer.kill()
+    assert steps == sorted(steps)
 
 
 def test_a_reader_whose_checkpoint_is_pruned_during_the_read_takes_the_newer_one(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers import TINY_TRANSLATOR, child_environment
+from helpers import PATIENCE, TINY_TRANSLATOR, child_environment, says, wait_until
 from regard.errors import Interrupted
 from regard.objective import NextToken, Objective
 from regard.spaces import Words
@@ -108,7 +108,6 @@ def test_polling_is_cheap(tmp_path: Path) -> None:
 
 
 RECIPE = f"""{TINY_TRANSLATOR}[train]
-steps = 400
 validate_every = 400
 batch_tokens = 512
 [task]
@@ -120,23 +119,22 @@ bleu_sentences = 0
 def test_two_processes_stop_at_one_step_and_resume_bit_for_bit(tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(RECIPE, encoding="utf-8")
 
-    def start(run: str) -> subprocess.Popen[str]:
+    def start(run: str, steps: int) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "regard", "train", "tiny.toml", "-q", "--nproc", "2", "--out", run]
+        command.append(f"train.steps={steps}")
         return subprocess.Popen(command, cwd=tmp_path, env=child_environment(), stderr=subprocess.PIPE, text=True)
 
-    first = start("stopped")
-    metrics, until = tmp_path / "stopped" / "metrics.jsonl", time.monotonic() + 60
-    while not metrics.exists() or "stepped" not in metrics.read_text(encoding="utf-8"):
-        assert time.monotonic() < until and first.poll() is None, first.communicate()
-        time.sleep(0.02)
+    first = start("stopped", 1_000_000)  # the command comes in time, however slow this process is
+    wait_until(says(tmp_path / "stopped" / "metrics.jsonl", "stepped"), "the first step", first)
     send_command(tmp_path / "stopped", "stop")
-    stderr = first.communicate(timeout=60)[1]
+    stderr = first.communicate(timeout=PATIENCE)[1]
     assert first.returncode == 130 and stderr.count("stopped at step") == 1, stderr
     saved = checkpoint.newest(tmp_path / "stopped").checkpoint
-    assert saved is not None and 0 < saved.step < 400
+    assert saved is not None and 0 < saved.step < 1_000_000
+    steps = saved.step + 50
     for run in ("stopped", "whole"):
-        process = start(run)
-        assert (process.communicate(timeout=120)[1], process.returncode) == ("", 0)
+        process = start(run, steps)
+        assert (process.communicate(timeout=PATIENCE)[1], process.returncode) == ("", 0)
     found = [checkpoint.newest(tmp_path / run).checkpoint for run in ("stopped", "whole")]
-    assert [f.step for f in found if f] == [400, 400]
+    assert [f.step for f in found if f] == [steps] * 2
     assert len({f.digest for f in found if f}) == 1

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch.distributed as dist
 
-from helpers import TINY_TRANSLATOR, child_environment, refusal
+from helpers import PATIENCE, TINY_TRANSLATOR, child_environment, join_all, refusal, says, wait_until
 from regard import rank_watch
 from regard.errors import RankLost
 from regard.interrupts import LAUNCHER
@@ -34,15 +34,8 @@ bleu_sentences = 0
 
 def rank_command(script: str) -> list[str]:
     """Command of a rank that runs a script, without torch."""
-    return [sys.executable, "-c", f"import os, signal, sys, time\nrank = int(os.environ['RANK'])\n{script}"]
-
-
-def wait_until(is_true: Callable[[], bool], what: str) -> None:
-    for _ in range(1800):
-        if is_true():
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"{what}: it did not happen within 180 seconds")
+    start = "import os, pathlib, signal, sys, time\nrank = int(os.environ['RANK'])"
+    return [sys.executable, "-c", f"{start}\n{script}"]
 
 
 def is_alive(process: int) -> bool:
@@ -91,35 +84,56 @@ def test_a_killed_rank_is_named_although_the_others_ignore_sigterm_and_are_kille
 
 
 STOPPED = """
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-if rank: os.kill(os.getpid(), signal.SIGSTOP)
-else: os.kill(os.getppid(), signal.SIGTERM)
-time.sleep(60)
+def end(*_):
+    pathlib.Path(f"{rank}.asked").touch()
+    sys.exit(143)
+signal.signal(signal.SIGTERM, end)
+if rank:
+    pathlib.Path("pid.part").write_text(str(os.getpid()))
+    os.rename("pid.part", "pid")
+    os.kill(os.getpid(), signal.SIGSTOP)
+else:
+    while not os.path.exists("pid"): time.sleep(0.01)
+    stat = pathlib.Path("/proc", pathlib.Path("pid").read_text(), "stat")
+    while stat.read_text().rpartition(")")[2].split()[0] != "T": time.sleep(0.01)
+    os.kill(os.getppid(), signal.SIGTERM)
+time.sleep(600)
 """
 
 
-def test_sigterm_ends_a_rank_that_is_stopped_too():
-    began = time.monotonic()
+def test_sigterm_ends_a_rank_that_is_stopped_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert launch(2, rank_command(STOPPED)) == 143
-    assert time.monotonic() - began < 20
+    assert sorted(path.name for path in tmp_path.glob("*.asked")) == ["0.asked", "1.asked"]  # none had to be killed
 
 
-def test_ranks_that_do_not_react_are_killed_after_a_second_signal(monkeypatch):
+DEAF = """
+heard = []
+signal.signal(signal.SIGTERM, lambda *_: heard.append(True))
+pathlib.Path(f"{rank}.deaf").touch()
+while not os.path.exists("1.deaf"): time.sleep(0.01)
+if not rank:
+    for count in (1, 2):
+        os.kill(os.getppid(), signal.SIGTERM)
+        while len(heard) < count: time.sleep(0.01)  # until it is forwarded: two signals at once may become one
+time.sleep(600)
+"""
+
+
+def test_ranks_that_do_not_react_are_killed_after_a_second_signal(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(parallel, "LOST_GRACE", 0.5)
-    script = (
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(0.5)\n"
-        "for _ in range(2 * (1 - rank)): os.kill(os.getppid(), signal.SIGTERM); time.sleep(0.2)\ntime.sleep(60)"
-    )
-    began = time.monotonic()
-    assert launch(2, rank_command(script)) == 137
-    assert time.monotonic() - began < 20
+    assert launch(2, rank_command(DEAF)) == 137
 
 
 def test_a_rank_that_ignores_the_end_of_its_launcher_is_ended_all_the_same(tmp_path):
     rank = tmp_path / "rank.py"
     rank.write_text(
-        "import os, signal, time\nfrom regard.train import parallel\nparallel.GRACE = 0.5\nparallel.follow_launcher()\n"
-        "signal.signal(signal.SIGTERM, lambda number, frame: os.write(1, b'asked\\n'))\nos.write(1, b'ready\\n')\n"
+        "import os, signal, threading, time, types\nfrom regard.train import parallel\nasked = threading.Event()\n"
+        "def ask(number, frame): os.write(1, b'asked\\n'); asked.set()\n"
+        "def sleep(seconds): asked.wait(); time.sleep(0.3)  # not before it was asked, however slow it is\n"
+        "parallel.time = types.SimpleNamespace(sleep=sleep)\nparallel.follow_launcher()\n"
+        "signal.signal(signal.SIGTERM, ask)\nos.write(1, b'ready\\n')\n"
         "while True: time.sleep(0.1)\n"
     )
     launcher = "import sys\nfrom regard.train.parallel import launch\nlaunch(2, [sys.executable, sys.argv[1]])"
@@ -140,8 +154,7 @@ class Ranks:
         command = [sys.executable, "-m", "regard", "train", "tiny.toml", "--out", "run", "--nproc", "2", *settings]
         environment = child_environment(PYTHONUNBUFFERED="1")
         self.process = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
-        log = self.run / "log.txt"
-        wait_until(lambda: log.exists() and " device " in log.read_text(encoding="utf-8"), "training begins")
+        wait_until(says(self.run / "log.txt", " device "), "training begins", self.process)
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         self.ranks = sorted(map(int, children), key=lambda pid: "\0RANK=1\0" in self.environment(pid))
 
@@ -152,7 +165,7 @@ class Ranks:
     def finish(self) -> str:
         """Wait for the end; returns what was written to stderr."""
         try:
-            return self.process.communicate(timeout=180)[1]
+            return self.process.communicate(timeout=PATIENCE)[1]
         finally:
             self.kill()
 
@@ -237,25 +250,49 @@ def in_threads(acts: list[Callable[[], None]]) -> list[RankLost | None]:
     threads = [threading.Thread(target=call, args=(index,)) for index in range(len(acts))]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join(60)
+    join_all(*threads)
     return [found.get(index) for index in range(len(acts))]
 
 
-def test_the_others_wait_for_the_main_rank_longer_than_the_timeout_while_its_heart_beats():
-    main, second, third = watches(timeout=0.4)
+class SharedClock:
+    """In place of `time`: it passes only while all ranks of a test sleep, so none is too late for the others.
+
+    `meanwhile` is called whenever all sleep.
+    """
+
+    def __init__(self, ranks: int, meanwhile: Callable[[], None] | None = None) -> None:
+        self.barrier, self.of_thread = threading.Barrier(ranks, meanwhile, PATIENCE), threading.local()
+
+    def monotonic(self) -> float:
+        return getattr(self.of_thread, "now", 0.0)
+
+    def sleep(self, seconds: float) -> None:
+        self.barrier.wait()
+        self.of_thread.now = self.monotonic() + seconds
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_the_others_wait_for_the_main_rank_longer_than_the_timeout_while_its_heart_beats(monkeypatch, rank):
+    watch, sleeps = watches(timeout=60), itertools.count(1)
 
     def work() -> None:
-        for beat in range(12):
-            main.store.set("heartbeat", str(beat))
-            time.sleep(0.1)
-        main.wait_for_main()
+        count = next(sleeps)
+        if count % 100 == 0:  # every 25 seconds
+            watch[0].store.set("heartbeat", str(count))
+        if count == 1000:
+            watch[0].wait_for_main()
 
-    assert in_threads([work, second.wait_for_main, third.wait_for_main]) == [None] * 3
-    assert in_threads([main.wait_for_main, second.wait_for_main, third.wait_for_main]) == [None] * 3
+    with monkeypatch.context() as patch:
+        clock = SharedClock(1, work)
+        patch.setattr(rank_watch, "time", clock)
+        watch[rank].wait_for_main()
+        assert clock.monotonic() > 3 * watch[rank].timeout
+    watch[3 - rank].wait_for_main()
+    assert in_threads([one.wait_for_main for one in watch]) == [None] * 3
 
 
-def test_a_main_rank_without_a_heartbeat_is_named_by_one_of_the_others():
+def test_a_main_rank_without_a_heartbeat_is_named_by_one_of_the_others(monkeypatch):
+    monkeypatch.setattr(rank_watch, "time", SharedClock(2))
     _, second, third = watches(timeout=0.3)
     errors = in_threads([second.wait_for_main, third.wait_for_main])
     message = "rank 0 (process 10 on host x) has not answered for 0.005 minutes (train.timeout): stopped or hanging; "
@@ -270,7 +307,7 @@ import time
 import torch.distributed as dist
 store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
 print(store.port, flush=True)
-time.sleep(120)
+time.sleep(600)
 """
 
 
@@ -302,7 +339,7 @@ CLOSED = "Connection closed by peer [127.0.0.1]:1"
 
 
 def test_the_rank_without_a_note_is_the_one_that_hangs(monkeypatch):
-    monkeypatch.setattr(rank_watch, "NOTE", 0.3)
+    monkeypatch.setattr(rank_watch, "time", SharedClock(2))
     first, _, third = watches(timeout=60)
     errors = in_threads([fail(first, CLOSED), fail(third, TIMED_OUT)])  # the first lost the third, which gave up
     assert all(
@@ -313,7 +350,7 @@ def test_the_rank_without_a_note_is_the_one_that_hangs(monkeypatch):
 
 @pytest.mark.parametrize("launched", [True, False])
 def test_a_rank_that_ended_is_reported_by_the_launcher_or_by_the_main_rank(monkeypatch, launched):
-    monkeypatch.setattr(rank_watch, "NOTE", 0.3)
+    monkeypatch.setattr(rank_watch, "time", SharedClock(2))
     monkeypatch.setenv(LAUNCHER, "1 2") if launched else monkeypatch.delenv(LAUNCHER, raising=False)
     first, second, _ = watches(timeout=60)
     errors = in_threads([fail(first, CLOSED), fail(second, CLOSED)])
@@ -328,8 +365,8 @@ def test_an_error_of_another_kind_is_not_blamed_on_a_rank():
 
 
 def test_ranks_that_do_not_start_are_named(monkeypatch):
-    monkeypatch.setattr(rank_watch, "START", 0.2)
+    monkeypatch.setattr(rank_watch, "time", SharedClock(2))
     store = dist.HashStore()
     errors = in_threads([RankWatch(store, rank, 4, 60).wait_for_start for rank in (1, 3)])
-    assert [str(error) for error in errors] == ["rank 0 and rank 2 did not start within 0 minutes"] * 2
+    assert [str(error) for error in errors] == ["rank 0 and rank 2 did not start within 10 minutes"] * 2
     assert [error and error.is_reported for error in errors] == [False, True]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers import TINY_TRANSLATOR, child_environment
+from helpers import PATIENCE, TINY_TRANSLATOR, child_environment
 from regard.train import checkpoint
 
 RECIPE = f"""{TINY_TRANSLATOR}dropout = 0.1
@@ -26,7 +26,7 @@ bleu_sentences = 3
 
 def run_python(folder: Path, *words: str) -> None:
     done = subprocess.run(
-        [sys.executable, *words], cwd=folder, env=child_environment(), capture_output=True, timeout=120
+        [sys.executable, *words], cwd=folder, env=child_environment(), capture_output=True, timeout=PATIENCE
     )
     assert done.returncode == 0, done.stderr.decode()
 
@@ -64,5 +64,5 @@ def test_nothing_keeps_a_closed_process_group_alive(tmp_path: Path) -> None:
         command = [sys.executable, "-c", CLOSED_GROUP]
         ranks.append(subprocess.Popen(command, env={**child_environment(), **meeting}, stderr=subprocess.PIPE))
     for process in ranks:
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, err.decode()

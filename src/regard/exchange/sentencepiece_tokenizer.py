@@ -11,7 +11,7 @@ import base64
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import tokenizers
@@ -30,6 +30,7 @@ from regard.exchange.sentencepiece import (
     render_model,
 )
 from regard.text import Tokenizer
+from regard.text.charsmap import character_class
 
 UNKNOWN_PENALTY = 10.0
 """SentencePiece's: a character without a piece scores as much below the lowest piece"""
@@ -187,15 +188,3 @@ def to_sentencepiece(words: Tokenizer) -> bytes | None:
 def _byte_decoder(model: SentencePieceModel) -> decoders.Decoder:
     steps: list[decoders.Decoder] = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
     return decoders.Sequence([*steps, decoders.Strip(" ", 1, 0)] if model.flags["add_dummy_prefix"] else steps)
-
-
-def character_class(characters: Collection[str]) -> str:
-    """The inside of a class of a regular expression of the tokenizers library that has these characters, as ranges.
-
-    >>> character_class("abcx")
-    '\\\\x{61}-\\\\x{63}\\\\x{78}-\\\\x{78}'
-    """
-    numbers = sorted(map(ord, characters))
-    starts = [number for i, number in enumerate(numbers) if not i or numbers[i - 1] != number - 1]
-    ends = [number for i, number in enumerate(numbers) if numbers[i + 1 : i + 2] != [number + 1]]
-    return "".join(f"\\x{{{start:x}}}-\\x{{{end:x}}}" for start, end in zip(starts, ends, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -225,6 +225,63 @@ def test_what_cannot_be_cut_exactly_is_refused_with_the_reason(why: str, tmp_pat
     message = refusal(ModelError, lambda: own_tokenizer(SentencePieceModel.read(path)))
     assert message.startswith(f"{path}: this SentencePiece model ") and reason in message
     assert message.endswith(", which cannot be read exactly")
+
+
+def set_fifth(**values: Any) -> Callable[[Any], None]:
+    def set_values(pieces: Any) -> None:
+        for name, value in values.items():
+            setattr(pieces[5], name, value)
+
+    return set_values
+
+
+def named(pieces: Any, name: str) -> Any:
+    return next(piece for piece in pieces if piece.piece == name)
+
+
+DAMAGED: Mapping[str, tuple[str, Callable[[Any], object], str]] = {
+    "a score that is no number": ("unigram", set_fifth(score=float("nan")), "the score of piece 5, "),
+    "an infinite score": ("unigram", set_fifth(score=float("inf")), "the score of piece 5, "),
+    "an infinite penalty": ("unigram", set_fifth(score=float("-inf")), "the score of piece 5, "),
+    "an empty piece": ("unigram", set_fifth(piece=""), "piece 5 is empty"),
+    "a piece twice": ("unigram", lambda pieces: set_fifth(piece=pieces[6].piece)(pieces), "2 pieces are "),
+    "two unknown pieces": ("unigram", set_fifth(type=2), "2 pieces are the unknown one, expected 1"),
+    "no unknown piece": ("bpe", lambda pieces: setattr(pieces[0], "type", 3), "0 pieces are the unknown one"),
+    "a missing byte": (
+        "unigram with bytes",
+        lambda pieces: pieces.remove(named(pieces, "<0x41>")),
+        "expected 256 pieces for bytes, '<0x41>' is missing or one too many",
+    ),
+    "a byte that is none": (
+        "bpe as llama's",
+        lambda pieces: setattr(named(pieces, "<0x41>"), "piece", "<0x4>"),
+        "expected 256 pieces for bytes, '<0x41>' is missing or one too many",
+    ),
+    "a byte that is a normal piece": (
+        "unigram with bytes",
+        lambda pieces: setattr(named(pieces, "<0x41>"), "type", 1),
+        "expected 256 pieces for bytes, '<0x41>' is missing or one too many",
+    ),
+    "a byte without need": ("unigram", set_fifth(type=6), "expected 0 pieces for bytes, "),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_pieces_that_sentencepiece_refuses_are_refused(damage: str, tmp_path: Path) -> None:
+    kind, pieces, reason = DAMAGED[damage]
+    path = change(train(tmp_path, **MODELS[kind]), pieces)
+    with pytest.raises(RuntimeError):
+        sentencepiece.SentencePieceProcessor(str(path))
+    message = refusal(ModelError, lambda: SentencePieceModel.read(path))
+    assert message.startswith(f"{path}: expected a SentencePiece model ({reason}"), message
+    assert message.endswith("; it is damaged or was cut off")
+
+
+def test_a_piece_that_looks_like_a_language_code_is_cut_as_by_sentencepiece(tmp_path: Path) -> None:
+    path = train(tmp_path, **MODELS["unigram"] | {"vocab_size": 160})
+    change(path, lambda pieces: pieces.add(piece=">>x<<", score=-9.0, type=1))
+    model, texts = sentencepiece.SentencePieceProcessor(str(path)), ["the >>x<< cat", ">>x<<>>x<<", "a>>x<<b"]
+    assert differing(read(path), model, texts) == []
 
 
 def test_damaged_rules_are_refused(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 from regard.errors import ModelError
 from regard.exchange.sentencepiece import (
     BPE,
+    BYTES,
     CONTROL,
     FLAGS,
     NORMAL,
@@ -36,30 +37,29 @@ UNKNOWN_PENALTY = 10.0
 """SentencePiece's: a character without a piece scores as much below the lowest piece"""
 ABSENT_PENALTY = 1000.0
 """how much lower are tokens that no text is cut into"""
-LANGUAGE_CODE = re.compile(r">>.+<<")
 UNKNOWN_SIGN = "\uffff"
 """stands for several unknown characters in a row; it is no character of Unicode"""
 SEVERAL_SPACES, OUTER_SPACES = " {2,}", r"\A +|[ ▁]+\z"
-BYTES = [f"<0x{i:02X}>" for i in range(256)]
 
 
 def own_tokenizer(model: SentencePieceModel) -> tokenizers.Tokenizer:
     """The tokenizer of a model whose pieces are the whole vocabulary, as Llama's."""
     special = [text for text, _, kind in model.pieces if kind in (UNKNOWN, CONTROL)]
-    unknown = next((text for text, _, kind in model.pieces if kind == UNKNOWN), None)
-    if unknown is None:
-        raise ModelError(f"{model.path}: this SentencePiece model has no unknown piece; it is damaged")
+    unknown = next(text for text, _, kind in model.pieces if kind == UNKNOWN)
     return make_tokenizer(model, [text for text, _, _ in model.pieces], unknown, special)
 
 
 def make_tokenizer(
-    model: SentencePieceModel, vocabulary: Sequence[str], unknown: str, special: Sequence[str]
+    model: SentencePieceModel,
+    vocabulary: Sequence[str],
+    unknown: str,
+    special: Sequence[str],
+    codes: Sequence[str] = (),
 ) -> tokenizers.Tokenizer:
-    """The model as a tokenizer with these tokens in the order of their ids."""
+    """The model as a tokenizer with these tokens in the order of their ids; `codes` are cut out of a text first."""
     make = _bpe if model.kind == BPE else _unigram
     inner = make(model, vocabulary, unknown, special)
     inner.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in special])
-    codes = [token for token in vocabulary if LANGUAGE_CODE.fullmatch(token)]
     inner.add_tokens([AddedToken(code, special=False, normalized=False) for code in codes])
     return inner
 

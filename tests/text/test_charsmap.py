@@ -61,9 +61,7 @@ def test_a_small_trie_with_any_number_of_rules_is_refused_in_bounded_memory() ->
     data = pack(units, 300_000)
     tracemalloc.start()
     try:
-        with pytest.raises(
-            ValueError, match="more than 1,048,576 normalization rules, or a trie that leads into itself"
-        ):
+        with pytest.raises(ValueError, match="more than 1,048,576 normalization rules, or a trie that leads"):
             Charsmap(data)
         assert tracemalloc.get_traced_memory()[1] < 200e6
     finally:

@@ -95,7 +95,7 @@ class ForeignTokenizer:
         unused = [AddedToken(f"<|unused-{i}|>", special=True, normalized=False) for i in range(size, rows)]
         inner.add_special_tokens(unused)
         if all(inner.token_to_id(name) is not None for _, name in (SOS, EOS)):  # BERT's: its own template fits
-            return Tokenizer(inner.to_str())
+            return self._finish(inner)
         end = self.end or self.begin or str(inner.id_to_token(0))  # the first GPT has neither, and its texts never end
         begin = self.begin or end
         names = {name: inner.token_to_id(name) for name in (begin, end)}
@@ -103,7 +103,13 @@ class ForeignTokenizer:
             if id is None:
                 raise ModelError(f"{self.path}: the special token {name!r} of its config is not in the vocabulary")
         inner.post_processor = processors.TemplateProcessing(f"{begin} $A {end}", None, list(names.items()))
-        return Tokenizer(inner.to_str())
+        return self._finish(inner)
+
+    def _finish(self, inner: tokenizers.Tokenizer) -> Tokenizer:
+        try:
+            return Tokenizer(inner.to_str())
+        except ModelError as error:
+            raise ModelError(f"{self.path}: {error}") from None
 
     def notes(self, rows: int) -> list[str]:
         """What the user should know about the vocabulary."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,9 +18,11 @@ import regard
 from foreign_models import LLAMA
 from helpers import refusal
 from regard.errors import ModelError
+from regard.exchange.foreign_tokenizer import ForeignTokenizer
 from regard.exchange.huggingface import import_folder
 from regard.exchange.sentencepiece import SentencePieceModel
 from regard.exchange.sentencepiece_tokenizer import make_tokenizer, merge_pairs, own_tokenizer
+from regard.exchange.settings import ForeignSettings
 from regard.text import Tokenizer
 from regard.text.charsmap import Charsmap
 
@@ -123,6 +126,61 @@ def test_a_llama_that_has_a_sentencepiece_model_is_imported_with_its_ids(tmp_pat
         ids = found.generator().encode_prompt(text)[0].data[0].tolist()
         assert ids == [1, *model.encode(text)]
         assert found.modality.tokenizer.decode(ids) == text.replace("▁", " ")
+
+
+CHAT = ("<|im_start|>", "<|im_end|>")
+
+
+def added(start: int, special: bool) -> dict[str, Any]:
+    return {str(i): {"content": name, "special": special, "normalized": True} for i, name in enumerate(CHAT, start)}
+
+
+@pytest.mark.parametrize("place", ["added_tokens.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("special", [False, True])
+def test_added_tokens_of_a_folder_have_their_ids(place: str, special: bool, tmp_path: Path) -> None:
+    model = sentencepiece.SentencePieceProcessor(str(train(tmp_path, **MODELS["bpe as llama's"])))
+    size = model.get_piece_size()
+    content: Any = {name: size + i for i, name in enumerate(CHAT)}
+    settings: Any = {"extra_special_tokens": list(CHAT)} if special else {}
+    if place == "tokenizer_config.json":
+        content = {"added_tokens_decoder": {"1": {"content": "<s>", "special": True}, **added(size, special)}}
+    else:
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    (tmp_path / place).write_text(json.dumps(content))
+    found = ForeignTokenizer.read(tmp_path, ForeignSettings(tmp_path / "config.json", {"bos_token_id": 1}))
+    assert found.notes(size + 2) == []
+    words = found.fill(size + 2)
+    assert [words.id_of(name) for name in CHAT] == [size, size + 1]
+    text = "<|im_start|>the cat<|im_end|>"
+    cut = [size, *model.encode("the cat"), size + 1]
+    assert words.encode(text).ids == (model.encode(text) if special else cut)
+    assert words.decode(cut) == ("the cat" if special else "<|im_start|> the cat<|im_end|>")
+
+
+WRONG: Mapping[str, tuple[str, Any, str]] = {
+    "a gap": (
+        "added_tokens.json",
+        {"<|im_start|>": 900},
+        "the added tokens '<|im_start|>' (id 900) cannot have these ids: others have them, or ids before them are free",
+    ),
+    "an id of another": (
+        "tokenizer_config.json",
+        {"added_tokens_decoder": added(5, True)},
+        "'<|im_end|>' (id 6) cannot",
+    ),
+    "no id": ("added_tokens.json", {"<|im_start|>": "1"}, "expected the id of each added token, found '1' for"),
+    "no token": ("tokenizer_config.json", {"added_tokens_decoder": {"9": 1}}, "'added_tokens_decoder': '9'"),
+    "no table": ("tokenizer_config.json", {"added_tokens_decoder": [1]}, "'added_tokens_decoder': ''"),
+}
+
+
+@pytest.mark.parametrize("why", WRONG)
+def test_added_tokens_that_cannot_have_their_ids_are_named(why: str, tmp_path: Path) -> None:
+    place, content, expected = WRONG[why]
+    train(tmp_path, **MODELS["bpe as llama's"])
+    (tmp_path / place).write_text(json.dumps(content))
+    message = refusal(ModelError, lambda: ForeignTokenizer.read(tmp_path, ForeignSettings(tmp_path, {})))
+    assert message.startswith(str(tmp_path)) and expected in message, message
 
 
 def test_a_bpe_model_has_the_ids_of_another_vocabulary(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import tokenizers
 from tokenizers import AddedToken, processors
 
 from regard.errors import InputError, ModelError
+from regard.exchange.added_tokens import add_tokens, read_added_tokens
 from regard.exchange.sentencepiece import SentencePieceModel
 from regard.exchange.sentencepiece_tokenizer import own_tokenizer
 from regard.exchange.settings import ForeignSettings, read_optional
@@ -58,6 +59,8 @@ class ForeignTokenizer:
         settings = read_optional(folder / "tokenizer_config.json")
         path = find_file(folder)
         inner = read_tokenizer(path, bool(settings.get("do_lower_case", True)))
+        if path.name != "tokenizer.json":  # that has them itself
+            add_tokens(inner, read_added_tokens(folder, settings), path)
         named = {name: token_name(settings.get(f"{name}_token")) for name in ("bos", "eos")}
         ids = {name: config.get(f"{name}_token_id") for name in named}
         begin, end = (named[name] or token_of_id(inner, ids[name]) for name in ("bos", "eos"))

@@ -234,3 +234,16 @@ def test_a_damaged_folder_is_refused_and_nothing_is_left(fault: str, folder: Pat
     message = refusal(kind, lambda: import_folder(tmp_path / "bad", tmp_path / "run"))
     assert expected in message, message
     assert [path.name for path in tmp_path.iterdir()] == ["bad"]
+
+
+def test_a_language_code_is_cut_out_of_the_text_as_it_was_written(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "many")
+    words = json.loads((tmp_path / "many" / "vocab.json").read_text())
+    unused = next(token for token in words if token[0] == "▁" and len(token) > 2)
+    edit("vocab.json", lambda tokens: tokens.update({">>de<<": tokens.pop(unused)}))(tmp_path / "many")
+    import_folder(tmp_path / "many", tmp_path / "run")
+    found: Any = regard.load(tmp_path / "run").vocabularies.source  # type: ignore[attr-defined]
+    theirs = AutoTokenizer.from_pretrained(tmp_path / "many")
+    for text in (">>de<< le chat", "＞＞de＜＜ le chat", ">>de<<＞＞de＜＜ﬁn"):
+        assert [*found.encode(text).ids, found.eos] == theirs(text)["input_ids"], text
+        assert found.encode_batch([text]) == [found.encode(text).ids]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,9 +18,11 @@ import regard
 from foreign_models import LLAMA
 from helpers import refusal
 from regard.errors import ModelError
+from regard.exchange.foreign_tokenizer import ForeignTokenizer
 from regard.exchange.huggingface import import_folder
 from regard.exchange.sentencepiece import SentencePieceModel
 from regard.exchange.sentencepiece_tokenizer import make_tokenizer, merge_pairs, own_tokenizer
+from regard.exchange.settings import ForeignSettings
 from regard.text import Tokenizer
 from regard.text.charsmap import Charsmap
 
@@ -125,6 +128,61 @@ def test_a_llama_that_has_a_sentencepiece_model_is_imported_with_its_ids(tmp_pat
         assert found.modality.tokenizer.decode(ids) == text.replace("▁", " ")
 
 
+CHAT = ("<|im_start|>", "<|im_end|>")
+
+
+def added(start: int, special: bool) -> dict[str, Any]:
+    return {str(i): {"content": name, "special": special, "normalized": True} for i, name in enumerate(CHAT, start)}
+
+
+@pytest.mark.parametrize("place", ["added_tokens.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("special", [False, True])
+def test_added_tokens_of_a_folder_have_their_ids(place: str, special: bool, tmp_path: Path) -> None:
+    model = sentencepiece.SentencePieceProcessor(str(train(tmp_path, **MODELS["bpe as llama's"])))
+    size = model.get_piece_size()
+    content: Any = {name: size + i for i, name in enumerate(CHAT)}
+    settings: Any = {"extra_special_tokens": list(CHAT)} if special else {}
+    if place == "tokenizer_config.json":
+        content = {"added_tokens_decoder": {"1": {"content": "<s>", "special": True}, **added(size, special)}}
+    else:
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    (tmp_path / place).write_text(json.dumps(content))
+    found = ForeignTokenizer.read(tmp_path, ForeignSettings(tmp_path / "config.json", {"bos_token_id": 1}))
+    assert found.notes(size + 2) == []
+    words = found.fill(size + 2)
+    assert [words.id_of(name) for name in CHAT] == [size, size + 1]
+    text = "<|im_start|>the cat<|im_end|>"
+    cut = [size, *model.encode("the cat"), size + 1]
+    assert words.encode(text).ids == (model.encode(text) if special else cut)
+    assert words.decode(cut) == ("the cat" if special else "<|im_start|> the cat<|im_end|>")
+
+
+WRONG: Mapping[str, tuple[str, Any, str]] = {
+    "a gap": (
+        "added_tokens.json",
+        {"<|im_start|>": 900},
+        "the added tokens '<|im_start|>' (id 900) cannot have these ids: others have them, or ids before them are free",
+    ),
+    "an id of another": (
+        "tokenizer_config.json",
+        {"added_tokens_decoder": added(5, True)},
+        "'<|im_end|>' (id 6) cannot",
+    ),
+    "no id": ("added_tokens.json", {"<|im_start|>": "1"}, "expected the id of each added token, found '1' for"),
+    "no token": ("tokenizer_config.json", {"added_tokens_decoder": {"9": 1}}, "'added_tokens_decoder': '9'"),
+    "no table": ("tokenizer_config.json", {"added_tokens_decoder": [1]}, "'added_tokens_decoder': ''"),
+}
+
+
+@pytest.mark.parametrize("why", WRONG)
+def test_added_tokens_that_cannot_have_their_ids_are_named(why: str, tmp_path: Path) -> None:
+    place, content, expected = WRONG[why]
+    train(tmp_path, **MODELS["bpe as llama's"])
+    (tmp_path / place).write_text(json.dumps(content))
+    message = refusal(ModelError, lambda: ForeignTokenizer.read(tmp_path, ForeignSettings(tmp_path, {})))
+    assert message.startswith(str(tmp_path)) and expected in message, message
+
+
 def test_a_bpe_model_has_the_ids_of_another_vocabulary(tmp_path: Path) -> None:
     path = train(tmp_path, model_type="bpe", vocab_size=150)
     model = sentencepiece.SentencePieceProcessor(str(path))
@@ -225,6 +283,63 @@ def test_what_cannot_be_cut_exactly_is_refused_with_the_reason(why: str, tmp_pat
     message = refusal(ModelError, lambda: own_tokenizer(SentencePieceModel.read(path)))
     assert message.startswith(f"{path}: this SentencePiece model ") and reason in message
     assert message.endswith(", which cannot be read exactly")
+
+
+def set_fifth(**values: Any) -> Callable[[Any], None]:
+    def set_values(pieces: Any) -> None:
+        for name, value in values.items():
+            setattr(pieces[5], name, value)
+
+    return set_values
+
+
+def named(pieces: Any, name: str) -> Any:
+    return next(piece for piece in pieces if piece.piece == name)
+
+
+DAMAGED: Mapping[str, tuple[str, Callable[[Any], object], str]] = {
+    "a score that is no number": ("unigram", set_fifth(score=float("nan")), "the score of piece 5, "),
+    "an infinite score": ("unigram", set_fifth(score=float("inf")), "the score of piece 5, "),
+    "an infinite penalty": ("unigram", set_fifth(score=float("-inf")), "the score of piece 5, "),
+    "an empty piece": ("unigram", set_fifth(piece=""), "piece 5 is empty"),
+    "a piece twice": ("unigram", lambda pieces: set_fifth(piece=pieces[6].piece)(pieces), "2 pieces are "),
+    "two unknown pieces": ("unigram", set_fifth(type=2), "2 pieces are the unknown one, expected 1"),
+    "no unknown piece": ("bpe", lambda pieces: setattr(pieces[0], "type", 3), "0 pieces are the unknown one"),
+    "a missing byte": (
+        "unigram with bytes",
+        lambda pieces: pieces.remove(named(pieces, "<0x41>")),
+        "expected 256 pieces for bytes, '<0x41>' is missing or one too many",
+    ),
+    "a byte that is none": (
+        "bpe as llama's",
+        lambda pieces: setattr(named(pieces, "<0x41>"), "piece", "<0x4>"),
+        "expected 256 pieces for bytes, '<0x41>' is missing or one too many",
+    ),
+    "a byte that is a normal piece": (
+        "unigram with bytes",
+        lambda pieces: setattr(named(pieces, "<0x41>"), "type", 1),
+        "expected 256 pieces for bytes, '<0x41>' is missing or one too many",
+    ),
+    "a byte without need": ("unigram", set_fifth(type=6), "expected 0 pieces for bytes, "),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_pieces_that_sentencepiece_refuses_are_refused(damage: str, tmp_path: Path) -> None:
+    kind, pieces, reason = DAMAGED[damage]
+    path = change(train(tmp_path, **MODELS[kind]), pieces)
+    with pytest.raises(RuntimeError):
+        sentencepiece.SentencePieceProcessor(str(path))
+    message = refusal(ModelError, lambda: SentencePieceModel.read(path))
+    assert message.startswith(f"{path}: expected a SentencePiece model ({reason}"), message
+    assert message.endswith("; it is damaged or was cut off")
+
+
+def test_a_piece_that_looks_like_a_language_code_is_cut_as_by_sentencepiece(tmp_path: Path) -> None:
+    path = train(tmp_path, **MODELS["unigram"] | {"vocab_size": 160})
+    change(path, lambda pieces: pieces.add(piece=">>x<<", score=-9.0, type=1))
+    model, texts = sentencepiece.SentencePieceProcessor(str(path)), ["the >>x<< cat", ">>x<<>>x<<", "a>>x<<b"]
+    assert differing(read(path), model, texts) == []
 
 
 def test_damaged_rules_are_refused(tmp_path: Path) -> None:

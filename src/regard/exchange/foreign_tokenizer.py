@@ -17,6 +17,7 @@ import tokenizers
 from tokenizers import AddedToken, processors
 
 from regard.errors import InputError, ModelError
+from regard.exchange.added_tokens import add_tokens, read_added_tokens
 from regard.exchange.sentencepiece import SentencePieceModel
 from regard.exchange.sentencepiece_tokenizer import own_tokenizer
 from regard.exchange.settings import ForeignSettings, read_optional
@@ -58,6 +59,8 @@ class ForeignTokenizer:
         settings = read_optional(folder / "tokenizer_config.json")
         path = find_file(folder)
         inner = read_tokenizer(path, bool(settings.get("do_lower_case", True)))
+        if path.name != "tokenizer.json":  # that has them itself
+            add_tokens(inner, read_added_tokens(folder, settings), path)
         named = {name: token_name(settings.get(f"{name}_token")) for name in ("bos", "eos")}
         ids = {name: config.get(f"{name}_token_id") for name in named}
         begin, end = (named[name] or token_of_id(inner, ids[name]) for name in ("bos", "eos"))
@@ -95,7 +98,7 @@ class ForeignTokenizer:
         unused = [AddedToken(f"<|unused-{i}|>", special=True, normalized=False) for i in range(size, rows)]
         inner.add_special_tokens(unused)
         if all(inner.token_to_id(name) is not None for _, name in (SOS, EOS)):  # BERT's: its own template fits
-            return Tokenizer(inner.to_str())
+            return self._finish(inner)
         end = self.end or self.begin or str(inner.id_to_token(0))  # the first GPT has neither, and its texts never end
         begin = self.begin or end
         names = {name: inner.token_to_id(name) for name in (begin, end)}
@@ -103,7 +106,13 @@ class ForeignTokenizer:
             if id is None:
                 raise ModelError(f"{self.path}: the special token {name!r} of its config is not in the vocabulary")
         inner.post_processor = processors.TemplateProcessing(f"{begin} $A {end}", None, list(names.items()))
-        return Tokenizer(inner.to_str())
+        return self._finish(inner)
+
+    def _finish(self, inner: tokenizers.Tokenizer) -> Tokenizer:
+        try:
+            return Tokenizer(inner.to_str())
+        except ModelError as error:
+            raise ModelError(f"{self.path}: {error}") from None
 
     def notes(self, rows: int) -> list[str]:
         """What the user should know about the vocabulary."""

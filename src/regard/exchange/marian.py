@@ -6,6 +6,7 @@ in another order, so it is exported in that order; `ORDER` in the config says so
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -46,6 +47,8 @@ ACTIVATIONS: Mapping[str, Activation] = {
     "gelu_pytorch_tanh": "gelu-tanh",
 }  # fmt: skip
 """activations by their names there; the first of several is written"""
+LANGUAGE_CODE = re.compile(r">>.+<<")
+"""begins a text, and names the language that it is translated into"""
 EMBEDDINGS = ("model.shared.weight", "model.decoder.embed_tokens.weight", "model.encoder.embed_tokens.weight")
 BIAS = "final_logits_bias"
 SPM_FILES = ("source.spm", "target.spm")
@@ -232,9 +235,9 @@ def read_side(path: Path, vocabulary: list[str], found: ForeignSettings) -> Fore
     special = list(dict.fromkeys((start, end, unknown)))
     missing = model.missing_pieces(vocabulary)
     notes = [f"{path.name}: {missing:,} of its pieces are not in the vocabulary; they are cut into others"]
-    return ForeignTokenizer(
-        path, make_tokenizer(model, vocabulary, unknown, special), start, end, remarks=tuple(notes if missing else ())
-    )
+    codes = [token for token in vocabulary if LANGUAGE_CODE.fullmatch(token)]
+    inner = make_tokenizer(model, vocabulary, unknown, special, codes)
+    return ForeignTokenizer(path, inner, start, end, remarks=tuple(notes if missing else ()))
 
 
 def read_search(found: ForeignSettings, folder: Path) -> DecodeConfig:

@@ -7,7 +7,9 @@ them.
 from __future__ import annotations
 
 import json
+import math
 import struct
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,6 +25,8 @@ UNIGRAM, BPE = 1, 2
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 """kinds of pieces"""
 SPACE = "▁"
+BYTES = [f"<0x{i:02X}>" for i in range(256)]
+"""the pieces that stand for bytes"""
 FLAGS: Mapping[str, bool] = {
     "byte_fallback": False, "treat_whitespace_as_suffix": False, "add_dummy_prefix": True,
     "remove_extra_whitespaces": True, "escape_whitespaces": True,
@@ -51,6 +55,7 @@ class SentencePieceModel:
         """Read a file; a model that could not be cut with exactly is refused, with the reason."""
         try:
             found = parse_model(path, read_bounded(path, MAX_SIZE))
+            found.check_pieces()
             if found.charsmap:
                 read_charsmap(found.charsmap)
         except OSError as error:
@@ -59,12 +64,30 @@ class SentencePieceModel:
             raise ModelError(
                 f"{path}: expected a SentencePiece model ({error}); it is damaged or was cut off"
             ) from None
-        if not found.pieces:
-            raise ModelError(f"{path}: expected a SentencePiece model, found no pieces in it")
         reason = found.obstacle()
         if reason:
             raise ModelError(f"{path}: this SentencePiece model {reason}, which cannot be read exactly")
         return found
+
+    def check_pieces(self) -> None:
+        """Raise ValueError for pieces that SentencePiece itself refuses."""
+        if not self.pieces:
+            raise ValueError("it has no pieces")
+        counts = Counter(text for text, _, _ in self.pieces)
+        for number, (text, score, _) in enumerate(self.pieces):
+            if not text:
+                raise ValueError(f"piece {number} is empty")
+            if not math.isfinite(score):
+                raise ValueError(f"the score of piece {number}, {text!r}, is {score}")
+            if counts[text] > 1:
+                raise ValueError(f"{counts[text]} pieces are {text!r}")
+        unknown = sum(kind == UNKNOWN for _, _, kind in self.pieces)
+        if unknown != 1:
+            raise ValueError(f"{unknown} pieces are the unknown one, expected 1")
+        expected = BYTES if self.flags["byte_fallback"] else ()
+        wrong = {text for text, _, kind in self.pieces if kind == BYTE} ^ {*expected}
+        if wrong:
+            raise ValueError(f"expected {len(expected)} pieces for bytes, {min(wrong)!r} is missing or one too many")
 
     def obstacle(self) -> str | None:
         """What the tokenizers library has no equal for; None: nothing."""

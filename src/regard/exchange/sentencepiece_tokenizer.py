@@ -11,7 +11,7 @@ import base64
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import tokenizers
@@ -20,6 +20,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 from regard.errors import ModelError
 from regard.exchange.sentencepiece import (
     BPE,
+    BYTES,
     CONTROL,
     FLAGS,
     NORMAL,
@@ -30,35 +31,35 @@ from regard.exchange.sentencepiece import (
     render_model,
 )
 from regard.text import Tokenizer
+from regard.text.charsmap import character_class
 
 UNKNOWN_PENALTY = 10.0
 """SentencePiece's: a character without a piece scores as much below the lowest piece"""
 ABSENT_PENALTY = 1000.0
 """how much lower are tokens that no text is cut into"""
-LANGUAGE_CODE = re.compile(r">>.+<<")
 UNKNOWN_SIGN = "\uffff"
 """stands for several unknown characters in a row; it is no character of Unicode"""
 SEVERAL_SPACES, OUTER_SPACES = " {2,}", r"\A +|[ ▁]+\z"
-BYTES = [f"<0x{i:02X}>" for i in range(256)]
 
 
 def own_tokenizer(model: SentencePieceModel) -> tokenizers.Tokenizer:
     """The tokenizer of a model whose pieces are the whole vocabulary, as Llama's."""
     special = [text for text, _, kind in model.pieces if kind in (UNKNOWN, CONTROL)]
-    unknown = next((text for text, _, kind in model.pieces if kind == UNKNOWN), None)
-    if unknown is None:
-        raise ModelError(f"{model.path}: this SentencePiece model has no unknown piece; it is damaged")
+    unknown = next(text for text, _, kind in model.pieces if kind == UNKNOWN)
     return make_tokenizer(model, [text for text, _, _ in model.pieces], unknown, special)
 
 
 def make_tokenizer(
-    model: SentencePieceModel, vocabulary: Sequence[str], unknown: str, special: Sequence[str]
+    model: SentencePieceModel,
+    vocabulary: Sequence[str],
+    unknown: str,
+    special: Sequence[str],
+    codes: Sequence[str] = (),
 ) -> tokenizers.Tokenizer:
-    """The model as a tokenizer with these tokens in the order of their ids."""
+    """The model as a tokenizer with these tokens in the order of their ids; `codes` are cut out of a text first."""
     make = _bpe if model.kind == BPE else _unigram
     inner = make(model, vocabulary, unknown, special)
     inner.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in special])
-    codes = [token for token in vocabulary if LANGUAGE_CODE.fullmatch(token)]
     inner.add_tokens([AddedToken(code, special=False, normalized=False) for code in codes])
     return inner
 
@@ -187,15 +188,3 @@ def to_sentencepiece(words: Tokenizer) -> bytes | None:
 def _byte_decoder(model: SentencePieceModel) -> decoders.Decoder:
     steps: list[decoders.Decoder] = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
     return decoders.Sequence([*steps, decoders.Strip(" ", 1, 0)] if model.flags["add_dummy_prefix"] else steps)
-
-
-def character_class(characters: Collection[str]) -> str:
-    """The inside of a class of a regular expression of the tokenizers library that has these characters, as ranges.
-
-    >>> character_class("abcx")
-    '\\\\x{61}-\\\\x{63}\\\\x{78}-\\\\x{78}'
-    """
-    numbers = sorted(map(ord, characters))
-    starts = [number for i, number in enumerate(numbers) if not i or numbers[i - 1] != number - 1]
-    ends = [number for i, number in enumerate(numbers) if numbers[i + 1 : i + 2] != [number + 1]]
-    return "".join(f"\\x{{{start:x}}}-\\x{{{end:x}}}" for start, end in zip(starts, ends, strict=True))

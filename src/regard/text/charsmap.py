@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Collection, Iterator
 from functools import lru_cache
-from typing import final
+from typing import TypeVar, final
 
 import numpy as np
 import tokenizers
@@ -22,6 +22,11 @@ LABEL = 0x800000FF
 VALUE = 0x7FFFFFFF
 MAX_BYTES = 256
 """of a rule; a damaged trie could have a circle"""
+MAX_UNITS = 1 << 20
+"""of a trie, and rules that are followed at once: a small file could stand for any number. SentencePiece has 46,080"""
+FOLLOWING = np.array([0] * 0xC2 + [1] * 30 + [2] * 16 + [3] * 5 + [0] * 11)
+"""how many bytes of a character follow a first byte in UTF-8"""
+IntOrArray = TypeVar("IntOrArray", int, np.ndarray)
 
 
 @final
@@ -36,10 +41,14 @@ class Charsmap:
         size = int.from_bytes(data[:4], "little")
         if len(data) <= 4 + size or size % 4 or not size:
             raise ValueError(f"normalization rules of {len(data):,} bytes with a trie of {size:,}")
+        if size > 4 * MAX_UNITS:
+            raise ValueError(f"normalization rules with a trie of {size:,} bytes; at most {4 * MAX_UNITS:,} are read")
         units = np.frombuffer(data, "<u4", size // 4, 4)
         self._units: list[int] = units.tolist()
         self._texts = data[4 + size :]
-        self._candidate = find_candidates(units)
+        trie = Trie(units)
+        trie.check_ends()
+        self._candidate = trie.find_candidates()
         """where a rule may begin"""
 
     def normalize(self, text: str) -> str:
@@ -88,7 +97,7 @@ class Charsmap:
         return len(text[:count].decode()), self._texts[at : end if end >= 0 else None].decode(errors="replace")
 
 
-def base(unit: int, at: int) -> int:
+def base(unit: IntOrArray, at: IntOrArray) -> IntOrArray:
     """What is added to a byte, bit by bit, for the child of the unit at a place.
 
     >>> base(5 << 10, 3), base(5 << 10 | 512, 3)
@@ -97,30 +106,61 @@ def base(unit: int, at: int) -> int:
     return at ^ (unit >> 10 << (unit >> 6 & 8))
 
 
-def find_candidates(units: np.ndarray) -> re.Pattern[str]:
-    """Where a rule of a trie may begin: at a character with a rule, or at two that begin one."""
-    bytes_ = np.arange(1, 256, dtype=np.int64)
-    units = units.astype(np.int64)
-    nodes, keys, single, several = np.array([base(int(units[0]), 0)]), [b""], list[str](), list[str]()
-    while keys:
-        children = nodes[:, None] ^ bytes_
-        known = np.minimum(children, len(units) - 1)
-        rows, columns = np.nonzero((children < len(units)) & (units[known] & LABEL == bytes_))
-        grown = [keys[row] + bytes((column + 1,)) for row, column in zip(rows.tolist(), columns.tolist())]
-        if len(grown) > len(units):
-            raise ValueError("the trie of the normalization rules leads into itself")
-        at = children[rows, columns]
-        has_value = (units[at] >> 8 & 1).tolist()
-        after = at ^ (units[at] >> 10 << (units[at] >> 6 & 8))
-        texts = [decode_whole(key) for key in grown]
-        single += [text for text, ends in zip(texts, has_value, strict=True) if ends and len(text) == 1]
-        several += [text for text in texts if len(text) == 2]
-        rest = [i for i, text in enumerate(texts) if len(text) < 2]
-        nodes, keys = after[rest], [grown[i] for i in rest]
-    parts = [f"[{ranges(single)}]"] if single else []
-    first, second = ({text[i] for text in several} for i in (0, 1))
-    parts += [f"[{ranges(first)}](?=[{ranges(second)}])"] if several else []
-    return re.compile("|".join(parts) or "(?!)")
+@final
+class Trie:
+    """All rules of a trie at once, followed byte by byte. Rules that end alike share their units."""
+
+    def __init__(self, units: np.ndarray) -> None:
+        self._units = units.astype(np.int64)
+        labels = self._units & LABEL
+        places = np.flatnonzero((labels > 0) & (labels < 256))
+        parents = places ^ labels[places]
+        order = np.argsort(parents, kind="stable")
+        self._places, self._parents = places[order], parents[order]
+        self._root = np.array([base(int(units[0]), 0)])
+
+    def check_ends(self) -> None:
+        """Refuse a rule that ends within a character: a text is cut between characters only."""
+        states = 4 * self._root  # a node, and in the last two bits how many bytes of a character are missing
+        seen = np.zeros(4 * (len(self._units) + 256), dtype=bool)
+        while len(states):
+            seen[states] = True
+            rows, bytes_, ends, nodes = self._follow(states >> 2)
+            missing = (states & 3)[rows]
+            missing = np.where(missing > 0, missing - 1, FOLLOWING[bytes_])
+            if (ends & (missing > 0)).any():
+                raise ValueError("a normalization rule ends within a character of UTF-8")
+            states = np.unique(4 * nodes + missing)
+            states = states[states < len(seen)]
+            states = states[~seen[states]]
+
+    def find_candidates(self) -> re.Pattern[str]:
+        """Where a rule may begin: at a character with a rule, or at two that begin one."""
+        nodes, keys, single, several = self._root, [b""], list[str](), list[str]()
+        while keys:
+            rows, bytes_, ends, nodes = self._follow(nodes)
+            grown = [keys[row] + bytes((byte,)) for row, byte in zip(rows.tolist(), bytes_.tolist(), strict=True)]
+            texts = [decode_whole(key) for key in grown]
+            single += [text for text, is_rule in zip(texts, ends.tolist(), strict=True) if is_rule and len(text) == 1]
+            several += [text for text in texts if len(text) == 2]
+            rest = [i for i, text in enumerate(texts) if len(text) < 2]
+            nodes, keys = nodes[rest], [grown[i] for i in rest]
+        parts = [f"[{character_class(single)}]"] if single else []
+        first, second = ({text[i] for text in several} for i in (0, 1))
+        parts += [f"[{character_class(first)}](?=[{character_class(second)}])"] if several else []
+        return re.compile("|".join(parts) or "(?!)")
+
+    def _follow(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """All ways on from some nodes: the row of the node, the byte, whether a rule ends there, and the next node."""
+        first, last = (np.searchsorted(self._parents, nodes, side) for side in ("left", "right"))
+        counts = last - first
+        if counts.sum() > MAX_UNITS:
+            raise ValueError(f"more than {MAX_UNITS:,} normalization rules, or a trie that leads into itself")
+        rows = np.repeat(np.arange(len(nodes)), counts)
+        within = np.arange(len(rows)) - np.repeat(counts.cumsum() - counts, counts)
+        at = self._places[first[rows] + within]
+        units = self._units[at]
+        return rows, units & LABEL, (units >> 8 & 1).astype(bool), base(units, at)
 
 
 def decode_whole(key: bytes) -> str:
@@ -133,11 +173,11 @@ def decode_whole(key: bytes) -> str:
         return ""
 
 
-def ranges(characters: Collection[str]) -> str:
-    """The inside of a class of a regular expression that has these characters.
+def character_class(characters: Collection[str]) -> str:
+    """The inside of a class of a regular expression that has these characters; Oniguruma's reads it as well.
 
-    >>> ranges("abcx")
-    'a-cx-x'
+    >>> character_class("abcx-")
+    '\\\\--\\\\-a-cx-x'
     """
     numbers = sorted(map(ord, characters))
     starts = [number for i, number in enumerate(numbers) if not i or numbers[i - 1] != number - 1]

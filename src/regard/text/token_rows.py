@@ -77,7 +77,7 @@ def tokenizer_strings(tokenizer: Tokenizer) -> TokenStrings:
         if string.startswith(NOT_TEXT):
             text = string.removeprefix(NOT_TEXT) if as_bytes else ""
         else:
-            text = inner.normalizer.normalize_str(string) if inner.normalizer else string
+            text = tokenizer.normalize(string)
             text = text[1:] if prepends_space else text.removeprefix(" ") if kind.startswith("Word") else text
             text = _text_as_bytes(text) if as_bytes else text
         pieces = inner.model.tokenize(text) if text else []

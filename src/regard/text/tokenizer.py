@@ -18,6 +18,7 @@ from regard.files import write_text_atomically
 from regard.manifest import read_kept
 from regard.text.byte_bpe import read_byte_bpe, token_text
 from regard.text.charsmap import split_charsmap
+from regard.text.charsmap_encoder import CharsmapEncoder
 from regard.text.tokenizer_training import (
     END_OF_TEXT,
     EOS,
@@ -77,6 +78,7 @@ class Tokenizer:
             raise ModelError(f"Expected the JSON of a tokenizer: {error}") from None
         inner.encode_special_tokens = True  # "<EOS>" in a text is text; the file cannot say so
         self._inner = inner
+        self._encoder = None if self._charsmap is None else CharsmapEncoder(inner, self._charsmap)
         begin, end = template_tokens(self._json)
         self.sos, self.eos = self._special_id((*SOS, begin)), self._special_id((*EOS, end))
         is_imported = self.vocabulary[self.eos] not in EOS
@@ -130,14 +132,11 @@ class Tokenizer:
     def encode(self, text: str) -> Encoded:
         """Ids and tokens of a text, with their offsets."""
         check_characters(text, "The text")
-        if self._charsmap is None:
-            found = self._inner.encode(text, add_special_tokens=False)
-            return Encoded(found.ids, self.tokens(found.ids), found.offsets)
-        normalized, spans = self._charsmap.align(text)
-        found = self._inner.encode(normalized, add_special_tokens=False)
-        spans.append((len(text), len(text)))
-        offsets = [(spans[a][0], spans[b - 1][1] if b > a else spans[a][0]) for a, b in found.offsets]
-        return Encoded(found.ids, self.tokens(found.ids), offsets)
+        if self._encoder is not None:
+            ids, offsets = self._encoder.encode(text)
+            return Encoded(ids, self.tokens(ids), offsets)
+        found = self._inner.encode(text, add_special_tokens=False)
+        return Encoded(found.ids, self.tokens(found.ids), found.offsets)
 
     def known_and_unknown(self, found: Encoded, text: str) -> list[str]:
         """The tokens of an encoded text; in place of an unknown one the characters that it stands for, normalized.
@@ -147,7 +146,7 @@ class Tokenizer:
         ['the', 'banjo']
         """
         return [
-            self._normalize(text[start:end]) if number == self.unk else token
+            self.normalize(text[start:end]) if number == self.unk else token
             for number, token, (start, end) in zip(found.ids, found.tokens, found.offsets, strict=True)
         ]
 
@@ -155,9 +154,18 @@ class Tokenizer:
         """Ids of many texts, on all cores."""
         for number, text in enumerate(texts, 1):
             check_characters(text, f"text {number}")
-        if self._charsmap is not None:
-            texts = [self._charsmap.normalize(text) for text in texts]
+        if self._encoder is not None:
+            return self._encoder.encode_batch(texts)
         return [found.ids for found in self._inner.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def normalize(self, text: str) -> str:
+        """The text after the replacements that come before it is cut into tokens.
+
+        >>> Tokenizer.train(["the bank"], TokenizerConfig("word", lowercase=True)).normalize("The ﬁrst BANK")
+        'the first bank'
+        """
+        text = text if self._charsmap is None else self._charsmap.normalize(text)
+        return self._inner.normalizer.normalize_str(text) if self._inner.normalizer else text
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of ids, without <PAD>, <SOS> and <EOS>; unknown tokens stay as <UNK>."""
@@ -238,10 +246,6 @@ class Tokenizer:
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[str]]:
         return Tokenizer, (self._json,)  # pickling loses encode_special_tokens, which __init__ sets again
-
-    def _normalize(self, text: str) -> str:
-        text = text if self._charsmap is None else self._charsmap.normalize(text)
-        return self._inner.normalizer.normalize_str(text) if self._inner.normalizer else text
 
     def _special_id(self, names: tuple[str | None, ...]) -> int:
         known = [name for name in names if name is not None]

@@ -7,7 +7,6 @@ from pathlib import Path
 import regard
 from regard.files import write_text_atomically
 from regard.metrics.score import format_value
-from regard.program import quote_path
 from regard.tasks import Recipe
 from regard.tasks.init_weights import InitReport
 from regard.train.state import TrainReport
@@ -25,7 +24,7 @@ Use it:
 
 ```console
 {usage}
-regard eval {path}
+{scores}
 ```
 
 Trained on the data above only. It may fail on other data, and its probabilities are not calibrated.
@@ -61,7 +60,7 @@ def render_model_card(run: Path, recipe: Recipe, report: TrainReport) -> str:
         seed=recipe.seed,
         best=f"{', '.join(metrics)} at step {report.best['step']:.0f}" if report.best else "none",
         usage=recipe.usage(run),
-        path=quote_path(run),
+        scores=recipe.eval_usage(run),
     )
 
 

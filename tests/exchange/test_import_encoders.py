@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,6 +85,25 @@ def test_masks_are_filled_as_by_theirs_or_refused_without_a_head(
     expected = words.tokens(logits[0, 1 + len(before)].topk(3).indices.tolist())
     candidates = model.fill(text, k=3).masks[0]  # type: ignore[attr-defined]
     assert [candidate.token for candidate in candidates] == expected
+
+
+def test_evaluation_scores_what_was_imported_and_the_card_names_commands_that_work(
+    pair: tuple[str, PreTrainedModel, Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a head there is nothing to score; without token counts there is no guess of the most frequent token."""
+    name, _, run, _ = pair
+    (tmp_path / "text.txt").write_text("\n".join([*TEXT, *TEXT]), encoding="utf-8")
+    code = invoke(["eval", str(run), "--data", str(tmp_path / "text.txt"), "--json"])
+    printed, card = capsys.readouterr(), (run / "MODEL_CARD.md").read_text(encoding="utf-8")
+    if name == "bert-encoder":
+        assert code == 3 and "imported without a masked-LM head" in printed.err
+        assert f'regard vectors sentence {run} "..."' in card and f"regard train RECIPE --from {run}" in card
+        assert "regard fill" not in card and "regard eval" not in card
+        return
+    assert code == 0 and f"regard eval {run} --data FILE" in card and "[MASK]" in card
+    names = [score["name"] for score in json.loads(printed.out)["scores"]]
+    paired = ["next_sentence"] if name == "bert-pretraining" else []
+    assert names == ["accuracy", "perplexity", "loss", *paired]
 
 
 def test_an_imported_encoder_is_looked_into_packed_and_fine_tuned(

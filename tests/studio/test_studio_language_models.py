@@ -302,3 +302,17 @@ def test_a_run_without_a_typed_text_fills_the_masks_of_the_example(language_page
     language_page.get_by_label("Model", exact=True).select_option(label="fill")
     language_page.get_by_label("Text with [MASK]").wait_for()
     until(language_page, "() => document.querySelector('[placeholder*=\"[MASK]\"]') !== null")
+
+
+def test_a_large_language_model_continues_a_text_by_as_many_tokens_as_can_be_recorded(
+    language_page, language_server, monkeypatch
+):
+    whole = language_server.trace("gpt", PROMPT)
+    tokens = len(whole["sequences"]["read"]) - len(whole["steps"]) + 1  # the last token is not read
+    limit = 16 * (tokens + 7.5) ** 2 * 16 * 2 / 1e9  # two layers of width 16
+    monkeypatch.setattr("regard.studio.service.MAX_GIGABYTES", limit)
+    trace = language_server.trace("gpt", PROMPT)
+    assert (len(trace["steps"]), trace["decode"]["length"], whole["decode"]["length"]) == (7, 7, None)
+    assert [step["chosen"]["id"] for step in trace["steps"]] == [step["chosen"]["id"] for step in whole["steps"][:7]]
+    go(language_page, language_server, f"#/t/{trace['id']}?tab=generation")
+    assert "sampled, at most 7 tokens, as many as are recorded of this model" in language_page.inner_text("main")

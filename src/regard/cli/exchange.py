@@ -75,7 +75,7 @@ def import_model(source: str, out: Path | None) -> None:
     OpenAI GPT, Llama and its kin (Mistral, Qwen2, SmolLM2, TinyLlama), BERT and its kin (MiniLM, DistilBERT), Marian's
     translation models (OPUS-MT; source.spm, target.spm and vocab.json are read too), ResNet and ViT as classifiers of
     images. Or a GGUF file of a Llama model, which needs the package gguf. Or the name of a model that is downloaded:
-    minilm (a BERT encoder of sentences, 91 MB), smollm2 (a chat model of 135 million parameters, 98 MB). Weight files
+    minilm (a BERT encoder of sentences, 84 MB), smollm2 (a chat model of 135 million parameters, 93 MB). Weight files
     that may run code when they are read (.bin, .pt) are refused.
 
     \b

@@ -132,7 +132,8 @@ def weight_files(folder: Path) -> list[Path]:
     if found:
         raise InputError(
             f"{folder}: {found[0]} may run code when it is read, so it is not; write the weights as safetensors where "
-            "you trust them: AutoModel.from_pretrained(FOLDER).save_pretrained(NEW) in transformers"
+            "you trust them: CLASS.from_pretrained(FOLDER).save_pretrained(NEW) in transformers, with the CLASS that "
+            "config.json names under architectures (AutoModel would leave out the head), and copy the tokenizer"
         )
     raise InputError(f"{folder}: expected the weights in {WEIGHTS}, or in several files with {INDEX}; found neither")
 

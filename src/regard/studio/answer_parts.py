@@ -9,14 +9,22 @@ import numpy as np
 import regard
 from regard.studio.image_input import image_model
 from regard.studio.model_store import ModelEntry
+from regard.tasks.generate.model import GenerationModel
 from regard.tasks.regress.recipe import RegressionModel
 
 MOVING_SHAPES = "moving-shapes"
 """data.kind of clips whose numbers are a position in pixels"""
 
 
-def answer_with_parts(model: regard.Model, text: str, pixels: np.ndarray | None) -> tuple[str, dict[str, Any]]:
-    """The answer of a model to a text, or to an image or clip, and the parts that the same pass gives."""
+def answer_with_parts(
+    model: regard.Model, text: str, pixels: np.ndarray | None, length: int | None = None
+) -> tuple[str, dict[str, Any]]:
+    """The answer of a model to a text, or to an image or clip, and the parts that the same pass gives.
+
+    `length`: tokens that a language model generates at most; None: as its recipe says.
+    """
+    if isinstance(model, GenerationModel) and length is not None:
+        return model.generate(text, length=length), {}
     if pixels is None:
         return model.predict_parts(text)
     return image_model(model).predict_pixels(pixels), number_ranges(model)

@@ -9,8 +9,8 @@ from regard.tasks.label.recipe import LabelModel
 
 MAX_CHARACTERS, MAX_SERIES_CHARACTERS = 2000, 40_000
 """maximum length of a text, and of a series as CSV"""
-FORECAST, VECTORS = "forecast", "vectors"
-"""the task whose models read a series, and the task whose models read no text"""
+FORECAST, VECTORS, GENERATE = "forecast", "vectors", "generate"
+"""the task whose models read a series, the task whose models read no text, and the task of language models"""
 SINGLE_PASS_TASKS = ("classify", "label", "fill", FORECAST)
 """tasks that answer without a search"""
 

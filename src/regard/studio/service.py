@@ -34,6 +34,7 @@ from regard.studio.image_input import (
     teacher_forced_pass,
 )
 from regard.studio.input_limits import (
+    GENERATE,
     MAX_CHARACTERS,
     MAX_SERIES_CHARACTERS,
     SINGLE_PASS_TASKS,
@@ -52,6 +53,7 @@ from regard.studio.interventions import (
     replacements,
 )
 from regard.studio.model_store import ModelEntry, ModelStore
+from regard.studio.recording_size import memory_estimate, recordable_length
 from regard.studio.trace_diff import trace_difference
 from regard.studio.trace_store import WINDOW, StoredTrace, TraceStore
 from regard.studio.unmasked_pass import run_unmasked
@@ -87,6 +89,8 @@ class TraceRequest:
     """an image or a clip as a data URL, or a reference to a rendered one; `text` is then its name"""
     pixels: np.ndarray | None = None
     """of the image or the clip, in the model's shape"""
+    length: int | None = None
+    """tokens that a language model generates at most; None: as many as its recipe says"""
 
 
 class Studio:
@@ -153,7 +157,7 @@ class Studio:
             request = replace(request, text=validate_text(request.text, entry.task))
         with self.one_at_a_time():
             model = self.model_store.open(entry)
-            self._check(entry, model, request)
+            request = replace(request, length=self._check(entry, model, request))
             if request.image is not None:
                 request = replace(request, pixels=read_pixels(model, request.image, request.text))
             elif request.base is not None and request.base.recording.find(PIXELS):
@@ -169,13 +173,13 @@ class Studio:
         with self.one_at_a_time():
             self.model_store.open(self.model_store.entry(model))
 
-    def _check(self, entry: ModelEntry, model: regard.Model, request: TraceRequest) -> None:
-        """Refuse a text that is too long to draw, or whose recording would be too large."""
+    def _check(self, entry: ModelEntry, model: regard.Model, request: TraceRequest) -> int | None:
+        """The length of a generated text. A text too long to draw, or whose recording is too large, is refused."""
         if entry.reads_images:
             if (gigabytes := image_gigabytes(model)) > MAX_GIGABYTES:
                 message = f"recording this model would take {gigabytes:.1f} GB; the limit is {MAX_GIGABYTES:g} GB"
                 raise ApiError(413, "too-much", message, "use regard look --view maps, or a smaller model")
-            return
+            return None
         if self.model_store.tokenizer_path(entry) is None:
             tokens = input_length(model, request.text)
         else:
@@ -183,11 +187,14 @@ class Studio:
         if tokens > MAX_TOKENS:
             message = f"the text has {tokens:,} tokens; the limit is {MAX_TOKENS}"
             raise ApiError(413, "too-long", message, "shorten it")
-        gigabytes = memory_estimate(entry.recipe, tokens, 1 if entry.task in SINGLE_PASS_TASKS else request.beam)
+        beam = 1 if entry.task in SINGLE_PASS_TASKS else request.beam
+        length = recordable_length(entry.recipe, tokens, beam, MAX_GIGABYTES) if entry.task == GENERATE else None
+        gigabytes = memory_estimate(entry.recipe, tokens, beam, length)
         if gigabytes > MAX_GIGABYTES:
             need = f"recording {tokens} tokens in this model would take about {gigabytes:.1f} GB"
             message = f"{need}; the limit is {MAX_GIGABYTES:g} GB"
             raise ApiError(413, "too-much", message, "shorten the text, or choose a smaller beam")
+        return length
 
     def _run_and_store(
         self, entry: ModelEntry, model: regard.Model, request: TraceRequest, trace_id: str | None = None
@@ -219,7 +226,7 @@ class Studio:
                 "parts": with_typical_error(parts, entry),
                 "created": datetime.now(UTC).isoformat(timespec="seconds"),
                 "seconds": seconds,
-                "decode": {"beam": request.beam, "search": entry.search},
+                "decode": {"beam": request.beam, "search": entry.search, "length": request.length},
                 # the pass without the mask reads the first window
                 "supported_changes": [kind for kind in changes if not number or kind != "mask"],
                 "fork": fork_summary(request, condensed, self._base_window(request, number)),
@@ -308,16 +315,6 @@ class Studio:
         self.trace(TraceRequest(entry.id, example.TEXT, 4), EXAMPLE_ID)
 
 
-def memory_estimate(recipe: Mapping[str, Any], tokens: int, beam: int | None) -> float:
-    """Estimated size of a recording in GB: heads tap all their keys and values at every step."""
-    model, task, decode = (recipe.get(name, {}) for name in ("model", "task", "decode"))
-    if "heads" not in model:
-        return 0.0
-    positions = tokens + int(task.get("length") or 0)
-    rows = beam or decode.get("beam", 4)
-    return 16 * positions**2 * rows * model.get("width", 512) * model.get("layers", 6) / 1e9
-
-
 def model_size(model: regard.Model) -> dict[str, int]:
     """Number of parameters, and their size in bytes."""
     weights = list(model.module.parameters())
@@ -329,7 +326,7 @@ def run_traced(model: regard.Model, request: TraceRequest) -> tuple[Recording, s
     """Recording and answer of one pass, and the parts of the answer."""
     with apply_interventions(model, request.beam, request.changes):
         with model.record(replacements(request.changes)) as recording:
-            answer, parts = answer_with_parts(model, request.text, request.pixels)
+            answer, parts = answer_with_parts(model, request.text, request.pixels, request.length)
         if any(isinstance(change, RemoveCausalMask) for change in request.changes):
             recording = run_unmasked(model, request.text, recording, replacements(request.changes))
     ids = [int(i) for record in recording.find(ANSWER)[:1] for i in record.data[0]]

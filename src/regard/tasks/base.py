@@ -220,6 +220,10 @@ class Recipe(InitFields, ABC):
         """Example command that uses the trained model."""
         return f'regard {self.verb} {quote_path(run)} "..."'
 
+    def eval_usage(self, run: Path) -> str:
+        """Example command that scores the trained model; an imported one has no data of its own."""
+        return f"regard eval {quote_path(run)}{'' if self.data.splits() else ' --data FILE'}"
+
 
 class Model(SentenceReader, ABC):
     """A trained model: `regard.load(path)` returns the subclass of the run's task."""

@@ -360,3 +360,16 @@ def test_reviews_are_texts_without_their_labels(tmp_path):
         "A good film. It was good.",
         "A bad film. It was bad.",
     }
+
+
+def test_samples_keep_their_tokens_where_a_mask_inside_of_a_word_would_cut_the_text_anew(folder):
+    """[MASK]##cd is one word; written out as "[MASK] cd", its end is a word of its own, of more tokens."""
+    long = "".join(f"unforgettable {animal}keeping {food}lessness .\n" for animal, food in FOODS.items()) * 40
+    (folder / "long.txt").write_text(long, encoding="utf-8")
+    data = f"data={{kind = 'text', train = '{folder}/long.txt', unit = 'line'}}"
+    settings = ["train.steps=2", "train.validate_every=1", "task.length=24", "task.mask_share=0.5", "task.samples=8"]
+    run, events = Run(folder / "long"), []
+    run.train(recipe(folder, data, "text.vocab_size=60", *settings), listeners=[events.append])
+    samples = [event.samples for event in events if isinstance(event, Validated)][-1]
+    assert all("[MASK]" in sample["text"] and "[MASK]" not in sample["output"] for sample in samples)
+    assert all("[MASK]" not in sample["reference"] for sample in samples)

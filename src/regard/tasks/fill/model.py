@@ -11,7 +11,6 @@ import numpy as np
 
 from regard.data import Shards
 from regard.data.lines import text_list
-from regard.data.texts import ImportedText
 from regard.errors import ConfigError, DataError, ModelError
 from regard.models.bert import BertPretraining
 from regard.progress import Progress
@@ -21,7 +20,7 @@ from regard.tasks.base import EvalRequest, Evaluation, Model
 from regard.tasks.contextual import ContextualText, encoder_layers, require_text
 from regard.tasks.fill.loader import FillLoader
 from regard.tasks.fill.objective import MaskedTokens
-from regard.tasks.fill.predict import MASK, SEP, FilledText, MaskFiller
+from regard.tasks.fill.predict import MASK, SEP, FilledText, MaskedText, MaskFiller
 from regard.tasks.fill.prepare import write_sequences
 from regard.tasks.fill.scoring import FillTally, eval_scores, most_frequent, tally_batch
 from regard.tasks.vectors.prepare import WordFrequencies
@@ -66,13 +65,22 @@ class FillModel(Model):
 
     def filler(self) -> MaskFiller:
         """The filler behind `fill`, for whole files."""
-        if isinstance(self.recipe.data, ImportedText) and "readout" in self.recipe.data.untrained:
-            raise ModelError(
-                f"{self.recipe.data.source} was imported without a masked-LM head, so it cannot fill masks; fine-tune "
-                "it: regard train RECIPE --from RUN"
-            )
+        self.check_head()
         found: MaskFiller = self.recipe.filler(self.inference_module, self.tokenizer)
         return found
+
+    def check_head(self) -> None:
+        """Refuse what needs a masked-LM head if the model was imported without one."""
+        if "readout" in self.recipe.untrained:
+            raise ModelError(
+                f"{self.recipe.data.source} was imported without a masked-LM head, so it cannot fill masks; fine-tune "
+                "it: regard train RECIPE --from RUN, or use its states: regard vectors sentence RUN TEXT"
+            )
+
+    def unscored(self) -> set[str]:
+        """Scores that say nothing about an imported model: it has no counts of tokens, or its head is random."""
+        found = set() if self.frequencies.counts.any() else {"baseline"}
+        return found | ({"next_sentence"} if {"pooler", "next_sentence"} & set(self.recipe.untrained) else set())
 
     def predict_text(self, text: str) -> str:
         return self.fill(text).text
@@ -105,6 +113,7 @@ class FillModel(Model):
 
     def evaluate(self, request: EvalRequest, progress: Progress) -> Evaluation:
         """Accuracy and perplexity at the masks of held-out text, drawn as in validation, beside a unigram guess."""
+        self.check_head()
         file = request.one_file()
         data = self.recipe.data.scored_on(file) if file else self.recipe.data
         split = request.choose_split(data.splits())
@@ -123,7 +132,9 @@ class FillModel(Model):
                 tallies.append(tally_batch(self.module, task, loader.batch(shards, rows), frequent))
                 order.append(rows)
                 progress("scoring", done := done + len(rows), len(shards))
+        unscored = self.unscored()
         scores = eval_scores(tallies, self.tokenizer.vocabulary[frequent])
+        scores = [score for score in scores if score.name not in unscored]
         back = np.argsort(np.concatenate(order))  # in the order of the text: for paired tests
         right, masks = (np.concatenate([getattr(tally, key) for tally in tallies])[back] for key in ("right", "masks"))
         per_unit = [(100.0 * float(r), int(n)) for r, n in zip(right, masks, strict=True)]
@@ -145,23 +156,32 @@ def fill_samples(filler: MaskFiller, loader: FillLoader) -> list[dict[str, str]]
     ids_BL, masked_BL = batch.target.ids.numpy(), batch.target.masked.numpy()
     read = np.where(masked_BL, tokenizer.mask or 0, ids_BL)
     lengths = batch.source.lengths.tolist()
-    texts = [sample_text(tokenizer, row[1 : length - 1]) for row, length in zip(read, lengths, strict=True)]
-    originals = [sample_text(tokenizer, row[1 : length - 1]) for row, length in zip(ids_BL, lengths, strict=True)]
-    filled = filler.fill(texts, k=1)
+    texts = [masked_text(tokenizer, row[:length].tolist()) for row, length in zip(read, lengths, strict=True)]
+    originals = [masked_text(tokenizer, row[:length].tolist()) for row, length in zip(ids_BL, lengths, strict=True)]
+    filled = filler.fill_ids(texts, k=1)
     return [
-        {"text": text, "output": found.text, "reference": original}
+        {"text": sample_text(text), "output": found.text, "reference": sample_text(original)}
         for text, found, original in zip(texts, filled, originals, strict=True)
     ]
 
 
-def sample_text(tokenizer: Tokenizer, ids: np.ndarray) -> str:
-    """The text of ids, with masks and separators as they are written."""
-    parts, signs = [list[int]()], list[str]()
-    for i in ids.tolist():
+def masked_text(tokenizer: Tokenizer, ids: list[int]) -> MaskedText:
+    """[CLS] first [SEP], or [CLS] first [SEP] second [SEP], as it is: encoded again it may have other tokens, because a
+    mask inside of a word makes two words of its pieces."""
+    parts, signs, segments = [list[int]()], list[str](), [0]
+    for i in ids[1:-1]:
+        segments.append(signs.count(SEP))
         if i in (tokenizer.mask, tokenizer.eos):
             parts.append([])
             signs.append(MASK if i == tokenizer.mask else SEP)
         else:
             parts[-1].append(i)
-    texts = [tokenizer.decode(part) for part in parts]
-    return " ".join(filter(None, [texts[0], *(f"{sign} {text}".strip() for sign, text in zip(signs, texts[1:]))]))
+    segments.append(signs.count(SEP))
+    masks = [at for at, i in enumerate(ids) if i == tokenizer.mask]
+    return MaskedText([tokenizer.decode(part) for part in parts], signs, ids, segments, masks)
+
+
+def sample_text(text: MaskedText) -> str:
+    """A text with masks and separators as they are written."""
+    after = (f"{sign} {part}".strip() for sign, part in zip(text.signs, text.parts[1:], strict=True))
+    return " ".join(filter(None, [text.parts[0], *after]))

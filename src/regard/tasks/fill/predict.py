@@ -132,11 +132,15 @@ class MaskFiller:
                 f"line {number}: expected one text, or two with {SEP} between them, found {found_text}", number
             )
 
-    @torch.no_grad()
     def fill(self, lines: Sequence[str], first_line: int = 1, k: int = 5) -> list[FilledText]:
         """The texts with their masks filled, in order; an empty line stays empty."""
         check_lines(lines, first_line)
         texts = [self.encode(line, number) for number, line in enumerate(lines, first_line)]
+        return self.fill_ids(texts, first_line, k)
+
+    @torch.no_grad()
+    def fill_ids(self, texts: Sequence[MaskedText], first_line: int = 1, k: int = 5) -> list[FilledText]:
+        """Texts as ids with their masks filled, in order; one without ids stays empty."""
         found = [FilledText("") for _ in texts]
         for rows in length_batches([len(text.ids) for text in texts], self.tokens, MAX_ROWS):
             for i, probs_MV in zip(rows, self.probabilities([texts[i] for i in rows]), strict=True):

@@ -12,11 +12,13 @@ import torch
 from torch import nn
 
 from regard.data import Shards
+from regard.data.texts import ImportedText
 from regard.distributed import ProcessGroup
 from regard.errors import ConfigError
 from regard.models import EncoderOnlyConfig
 from regard.models.bert import BertPooler, BertPretraining, MaskedLMHead, init_bert
 from regard.objective import Objective
+from regard.program import quote_path
 from regard.spaces import Words
 from regard.tasks.base import Recipe, RecipeTemplate, read_counts, with_weights
 from regard.tasks.fill import stats
@@ -151,7 +153,19 @@ class FillRecipe(Recipe):
         return f"{sizes}       tokens  {self.text.kind} {loader.tokenizer.size:,}"
 
     def usage(self, run: Path) -> str:
+        if "readout" in self.untrained:
+            return f'regard vectors sentence {quote_path(run)} "..."'
         return super().usage(run).replace('"..."', '"... [MASK] ..."')
+
+    def eval_usage(self, run: Path) -> str:
+        if "readout" in self.untrained:
+            return f"regard train RECIPE --from {quote_path(run)}"
+        return super().eval_usage(run)
+
+    @property
+    def untrained(self) -> tuple[str, ...]:
+        """Parts that an imported model does not have: they have initial weights."""
+        return self.data.untrained if isinstance(self.data, ImportedText) else ()
 
 
 TEMPLATE_SETTINGS: dict[str, Any] = {

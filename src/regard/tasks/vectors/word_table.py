@@ -130,6 +130,8 @@ class WordTable:
         if found is None:
             close = difflib.get_close_matches(word.lower(), [w.strip() for w in self.words[:50_000]], n=3)
             guess = f"; did you mean {', '.join(dict.fromkeys(close))}?" if close else ""
+            if not guess and len(word.split()) > 1:
+                guess = "; neighbors of a sentence are found among the lines of a file: regard vectors search"
             raise DataError(f'"{word}" is none of the {len(self):,} words{guess}')
         return found
 

@@ -28,7 +28,7 @@
  *   state: "on"|"pruned"|"ended"|"open", chosen: boolean, best?: number, worst?: number}} BeamNode
  * @typedef {{id: string, name: string, step?: number, parameters?: number, bytes?: number, untrained?: boolean}} ModelName
  * @typedef {{id: string, model: ModelName, kind?: string, text: string, answer: string, created: string, seconds: number,
- *   decode: {beam: number|null, search?: string|null}}} Summary
+ *   decode: {beam: number|null, search?: string|null, length?: number|null}}} Summary
  * @typedef {{title: string, time: string, times: string[], level: number, window: number,
  *   columns: {name: string, past: number[], expected: number[], lower: number[], upper: number[]}[]}} ForecastParts
  * @typedef {{text: string, label: string, probability: number|null}} LabeledToken

@@ -281,9 +281,9 @@ class Inspector {
 }
 
 /** @param {NonNullable<Header["decode"]>} decode */
-function decodingName({ beam, search }) {
-  if (beam === null) return search ?? "default beam";
-  return beam === 1 ? "greedy" : `beam ${beam}`;
+function decodingName({ beam, search, length }) {
+  const name = beam === null ? (search ?? "default beam") : beam === 1 ? "greedy" : `beam ${beam}`;
+  return length ? `${name}, at most ${length} tokens, as many as are recorded of this model` : name;
 }
 
 /** Model, step, beam and time, as far as the trace has them. @param {Header} header */

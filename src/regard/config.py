@@ -79,7 +79,7 @@ def override(table: Table, settings: Sequence[str]) -> Table:
     table = copy.deepcopy(table)
     for setting in settings:
         key, equals, text = setting.partition("=")
-        if not equals:
+        if not equals or not key.strip():
             raise ConfigError(f'"{setting}" is not a setting; write key=value, for example train.steps=100')
         *parents, leaf = key.strip().split(".")
         section = table

@@ -16,6 +16,8 @@ from regard.manifest import RECIPE, read_recipe_table
 def read_tables(path: Path | None, settings: Sequence[str]) -> config.Table:
     """The tables of a TOML file with `settings` on top."""
     table = config.override(without_budget(config.read(path), settings) if path else {}, settings)
+    if path and not table:
+        raise ConfigError(f"{path} has no setting; expected a recipe, as `regard new NAME` writes one")
     for section in ("data", "model", "text"):
         if section in table:
             table[section] = expand_paths(table[section])
@@ -45,7 +47,8 @@ def with_origin(error: config.UnknownSetting, path: Path | None, settings: Seque
     given = [setting.partition("=")[0].strip() for setting in settings]
     pairs = [(f"{key}.", f"{error.key}.") for key in given]  # a setting may be part of a key, or a whole table
     here = path is None or any(a.startswith(b) or b.startswith(a) for a, b in pairs)
-    return ConfigError(error.message("given on the command line" if here else f"in {path}"))
+    flag = " (by --strict)" if error.key == "task.strict" else ""
+    return ConfigError(error.message(f"given on the command line{flag}" if here else f"in {path}"))
 
 
 def task_name(table: config.Table, names: Sequence[str]) -> str:

@@ -211,7 +211,7 @@ def read_recipe(path: str | Path) -> Recipe:
 
 def load(
     path: str | Path,
-    device: str = "auto",
+    device: str | torch.device = "auto",
     *,
     trainable: bool = False,
     engine: str = "regard",
@@ -225,7 +225,7 @@ def load(
     GPT or a Llama searches by that library, in the `precision` float32 or int8; the converted model is kept in the run,
     and `progress` is called while it is made.
     """
-    place, run = resolve_device(device), run_folder(path)
+    place, run = resolve_device(str(device)), run_folder(path)
     recipe = Run(run).recipe()
     saved, refused = choose_checkpoint(path)
     try:

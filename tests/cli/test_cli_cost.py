@@ -51,7 +51,11 @@ def test_a_run_has_the_cost_of_its_recipe(run_cli, trained):
     ("arguments", "code", "message"),
     [
         (["gpt-33"], 2, 'there is no preset "gpt-33"; did you mean gpt-3?'),
-        (["zzz"], 2, "`regard config explain model.preset` lists them"),
+        (
+            ["zzz"],
+            2,
+            'error: zzz: there is no recipe or run at this path, and there is no preset "zzz"; `regard config',
+        ),
         (["missing.toml"], 66, "missing.toml: there is no such recipe or run, and no preset of this name"),
         (["gpt-2", "model.layers=3"], 2, "model.layers=3: settings change a recipe, and gpt-2 is a preset"),
         *[

@@ -85,6 +85,8 @@ def test_python_refuses_a_device_as_the_command_line_does(trained, cpu_only):
     missing = f"device cuda:1: there is no CUDA device{BUILT}; this machine has cpu"
     check_refused(ConfigError, missing, lambda: regard.load(trained, device="cuda:1"))
     check_refused(ConfigError, f"device gpu {NAMES}; did you mean cuda?", lambda: regard.load(trained, device="gpu"))
+    check_refused(ConfigError, missing, lambda: regard.load(trained, device=torch.device("cuda", 1)))
+    assert regard.load(trained, device=torch.device("cpu")).step == 30
 
 
 def test_every_verb_takes_a_device_and_threads_before_or_after_it(trained, run_cli):

@@ -73,6 +73,11 @@ def test_an_unknown_verb_is_a_usage_error_with_a_guess(run_cli):
     assert result.err == "error: no such command 'trian'; did you mean 'train'? (see regard --help)\n"
 
 
+def test_several_guesses_are_one_sentence_too(run_cli):
+    message = "error: no such command 'translat'; did you mean one of: 'backtranslate', 'train', 'translate'?"
+    assert run_cli("translat").err == f"{message} (see regard --help)\n"
+
+
 def test_a_missing_argument_is_a_usage_error(run_cli):
     result = run_cli("train")
     assert result.code == 2

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import regard
+from helpers import check_refused
 from image_models import train_image_model, write_photos
+from regard.errors import DataError
 
 RECIPE = """
 data = {{kind = "images", train = "{folder}", size = 16}}
@@ -49,8 +52,8 @@ BAD = {
     "text.png": (lambda path: path.write_text("hello"), "this is no image; expected PNG, JPEG, WebP"),
     "empty.png": (lambda path: path.touch(), "this is no image"),
     "half.jpg": (truncated, "the image cannot be read (image file is truncated"),
-    "bomb.png": (bomb, "too many pixels; at most 100,000,000 are read, scale it down"),
-    "folder.png": (lambda path: path.mkdir(), "the image cannot be read"),
+    "bomb.png": (bomb, "2,500,000,000 pixels; at most 100,000,000 pixels and 256 MiB are read; scale it down"),
+    "folder.png": (lambda path: path.mkdir(), "it is a folder; expected an image file"),
     "missing.png": (lambda path: None, "there is no such image"),
 }
 GOOD = {
@@ -79,6 +82,19 @@ def test_each_bad_file_is_reported_and_the_others_are_answered(runs, run_cli, tm
         assert f"{file}: {message}" in result.err
     assert "moving.gif: the image has several frames; the first was read" in result.err
     assert "error: 6 lines of the input have no answer" in result.err
+
+
+def test_python_classifies_paths_and_says_what_else_was_given(runs, tmp_path):
+    model, path = regard.load(runs["cnn"]), tmp_path / "a.png"
+    Image.fromarray(NOISE).save(path)
+    label = model.classify(str(path))
+    assert model.classify(path) == label and model.classify([path, path]) == [label, label]
+    check_refused(DataError, "classify: expected the path of an image, got 3", lambda: model.classify([path, 3]))
+
+
+def test_strict_is_named_by_its_flag_where_a_task_has_no_such_setting(run_cli, tmp_path):
+    result = trained(run_cli, tmp_path, tmp_path, "--strict")
+    assert result.code == 2 and 'unknown setting "task.strict", given on the command line (by --strict); ' in result.err
 
 
 def trained(run_cli, folder, tmp_path, *settings):

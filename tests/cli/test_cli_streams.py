@@ -37,7 +37,8 @@ def test_a_closed_stream_is_reported(command, expected):
 
 @pytest.mark.parametrize("command", ["--version", "config explain seed"])
 def test_a_full_disk_below_stdout_is_reported(command):
-    assert shell(f"{command} > /dev/full") == (74, "", "error: cannot be written (No space left on device)\n")
+    message = "error: the output cannot be written (No space left on device)\n"
+    assert shell(f"{command} > /dev/full") == (74, "", message)
 
 
 def test_without_stdin_a_removal_cannot_be_confirmed(trained, run_cli, monkeypatch):

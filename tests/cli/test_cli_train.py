@@ -144,6 +144,7 @@ def test_the_error_for_an_unknown_setting_says_where_it_was_given(tiny, run_cli)
     [
         ("train.steps=many", "train.steps: expected a whole number, got 'many'"),
         ("model.heads=3", "model: heads = 3 does not divide width = 16; every head needs an equal share of it"),
+        ("=5", '"=5" is not a setting; write key=value, for example train.steps=100'),
         ("steps", '"steps" is not a setting; write key=value, for example train.steps=100'),
         ("model.kind=transformr", f"model.kind: expected one of {KINDS}, got 'transformr'; did you mean transformer?"),
         ("train.timeout=0", "train: timeout = 0.0 must be above 0"),
@@ -157,6 +158,14 @@ def test_a_wrong_setting_is_refused_before_any_work(tiny, run_cli, setting, mess
     assert not Path("runs").exists()
 
 
+def test_a_name_that_the_file_system_refuses_is_no_bug(tiny, run_cli):
+    name = "n" * 300
+    message = f"error: {name[:40]}... is a longer name than the file system allows; choose a shorter one\n"
+    for arguments in (("translate", name, "je"), ("train", tiny, "--out", name)):
+        result = run_cli(*arguments)
+        assert (result.code, result.err) == (2, message)
+
+
 def test_a_missing_recipe_and_invalid_toml_are_reported(tiny, run_cli):
     result = run_cli("train", "none.toml")
     assert (result.code, result.err) == (66, "error: cannot open the recipe none.toml: No such file or directory\n")
@@ -164,6 +173,9 @@ def test_a_missing_recipe_and_invalid_toml_are_reported(tiny, run_cli):
     result = run_cli("train", tiny)
     assert result.code == 2
     assert result.err.startswith("error: tiny.toml is not TOML: ")
+    tiny.write_text("# nothing yet\n")
+    message = "error: tiny.toml has no setting; expected a recipe, as `regard new NAME` writes one\n"
+    assert (run_cli("train", tiny).code, run_cli("train", tiny).err) == (2, message)
     Path("empty").mkdir()
     assert run_cli("train", "empty").err == "error: empty is not a run: it has no recipe.toml\n"
 

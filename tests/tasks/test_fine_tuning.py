@@ -262,9 +262,10 @@ def test_a_run_that_was_started_with_from_is_resumed_without_it(
         f'data = {{kind = "tsv", train = "{runs}/reviews.tsv"}}\ntask.kind = "classify"\n', encoding="utf-8"
     )
     base = ["--from", f"{runs}/base"]
-    assert invoke(["train", "critic.toml", *base, "model.init=other"]) == 2
     message = f"error: --from {runs}/base and model.init are the same setting; give one of them\n"
-    assert capsys.readouterr().err == message
+    for setting in ("model.init=other", 'model = {init = "other"}'):
+        assert invoke(["train", "critic.toml", *base, setting]) == 2
+        assert capsys.readouterr().err == message
     assert invoke(["train", "critic.toml", *base, "train.steps=1", "-q"]) == 0
     check_recipe(Path("critic.toml"), ["train.steps=2"], Path("runs/critic"))
     assert invoke(["train", "critic.toml", "train.steps=2", "-q"]) == 0
@@ -379,6 +380,12 @@ def test_another_width_or_depth_is_refused_with_both_values_before_anything_is_w
         lambda: Run(tmp_path / "run").train(recipe),
     )
     assert not (tmp_path / "run").exists()
+
+
+def test_a_kind_of_model_that_the_task_does_not_have_is_refused_with_what_to_set(runs: Path) -> None:
+    found = refusal(ModelError, lambda: Recipe.read(None, ["task.kind=caption", f"model.init={runs}/base"]))
+    assert found.startswith(f'model.init: {runs}/base has model.kind = "transformer", which this task does not have; ')
+    assert found.endswith("; set model.kind to one of encoder-decoder, and what fits of the weights is taken")
 
 
 def test_a_source_that_is_no_run_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import click
 
 import regard
 from regard.cli.options import GlobalOptions, renamed_option
-from regard.errors import Interrupted, OutputError, RegardError
+from regard.errors import ConfigError, Interrupted, OutputError, RegardError
 
 OUT_OF_MEMORY = "there is not enough memory; try fewer train.batch_tokens, a smaller model or a smaller beam"
 
@@ -55,16 +55,31 @@ def _print_usage_error(error: click.ClickException) -> int:
         return error.exit_code
     context = error.ctx if isinstance(error, click.UsageError) else None
     message = renamed_option(error) if isinstance(error, click.NoSuchOption) else None
-    message = message or error.format_message().strip().rstrip(".").replace(". Did you", "; did you")
+    message = message or join_suggestion(error.format_message().strip().rstrip("."))
     hint = f" (see {context.command_path} --help)" if context is not None else ""
     print(f"error: {message[:1].lower()}{message[1:]}{hint}", file=sys.stderr)
     return error.exit_code
 
 
+def join_suggestion(message: str) -> str:
+    """A message of click in one sentence, without brackets around the suggestions.
+
+    >>> join_suggestion("No such command 'trian'. (Did you mean one of: 'line', 'train'?)")
+    "No such command 'trian'; did you mean one of: 'line', 'train'?"
+    """
+    stem, suggested, rest = message.partition("Did you mean")
+    if not suggested:
+        return message
+    return f"{stem.rstrip(' .(')}; did you mean{rest.replace(')', '')}"
+
+
 def _print_unexpected(error: Exception, options: GlobalOptions) -> int:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EBADF):
-        where = f"{error.filename}: " if error.filename else "stdout: " if error.errno == errno.EBADF else ""
+        where = f"{error.filename}: " if error.filename else "stdout: " if error.errno == errno.EBADF else "the output "
         return _print_error(f"{where}cannot be written ({error.strerror})", OutputError.exit_code, options)
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        long = f"{str(error.filename)[:40]}... is a longer name than the file system allows; choose a shorter one"
+        return _print_error(long, ConfigError.exit_code, options)
     if isinstance(error, RuntimeError) and "allocate memory" in str(error):  # torch's own MemoryError
         return _print_error(OUT_OF_MEMORY, 1, options)
     if options.verbose:

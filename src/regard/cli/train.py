@@ -14,6 +14,7 @@ from regard.cli.console import Console, StageProgress
 from regard.cli.loading import load_recipe, strict_option, with_strict
 from regard.cli.options import PATH, global_options, json_option, print_json, recipe_arguments, run_option
 from regard.cli.score_format import format_metrics
+from regard.config import override
 from regard.errors import ConfigError, Diverged, Interrupted, ModelError, RankLost, Terminated
 from regard.program import quote_path, runnable
 
@@ -55,7 +56,8 @@ def train(
     """
     settings = (*with_strict(settings, strict), *global_options().training_settings())
     if init is not None:
-        if any(setting.partition("=")[0].strip() == "model.init" for setting in settings):
+        model = override({}, settings).get("model")
+        if isinstance(model, dict) and "init" in model:
             raise ConfigError(f"--from {init} and model.init are the same setting; give one of them")
         settings = (*settings, f"model.init={json.dumps(str(init))}")
     chosen, path = load_recipe(recipe, settings, out)

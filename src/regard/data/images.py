@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import struct
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal
 
@@ -34,6 +35,7 @@ MAX_PIXELS = 100_000_000
 """pixels of the largest image that is decoded; a larger one could fill the memory"""
 MAX_BYTES = 256 << 20
 """bytes of the largest image file that is read"""
+LIMITS = f"at most {MAX_PIXELS:,} pixels and {MAX_BYTES >> 20} MiB are read; scale it down"
 DECODE_ERRORS = (OSError, ValueError, SyntaxError, struct.error, EOFError, LookupError, TypeError, MemoryError)
 """what Pillow raises for a file that is truncated or damaged: a GIF cut in the header of a frame is an IndexError"""
 IDX_IMAGES = 0x00000803
@@ -99,6 +101,26 @@ class LoadedImage:
     """whether the file has more frames, of which the first was read"""
 
 
+def image_names(image: str | PathLike[str] | Iterable[str | PathLike[str]]) -> list[str]:
+    """One image or several, from a Python program, as a list of their names.
+
+    >>> image_names(Path("a.png")), image_names(["a.png", Path("b.png")])
+    (['a.png'], ['a.png', 'b.png'])
+    >>> image_names(["a.png", 3])
+    Traceback (most recent call last):
+    regard.errors.DataError: image 2: expected the path of a file, got 3 (int)
+    """
+    if isinstance(image, str | PathLike):
+        return [fspath(image)]
+    if not isinstance(image, Iterable) or isinstance(image, bytes | Mapping):
+        raise DataError(f"expected the path of an image or a list of paths, got {image!r:.60} ({type(image).__name__})")
+    images = list(image)
+    for number, one in enumerate(images, 1):
+        if not isinstance(one, str | PathLike):
+            raise DataError(f"image {number}: expected the path of a file, got {one!r:.60} ({type(one).__name__})")
+    return [fspath(one) for one in images]
+
+
 def load_image(reference: str, shape: ImageShape) -> LoadedImage:
     """Read the image of a reference and fit it to a shape."""
     if digit := DIGIT.fullmatch(reference):
@@ -130,8 +152,10 @@ def open_image(path: Path, least: int | None = None) -> tuple[Image.Image, bool]
             return decode_image(file, str(path), least)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such image") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: it is a folder; expected an image file") from None
     except OSError as error:
-        raise DataError(f"{path}: the image cannot be read ({error})") from None
+        raise DataError(f"{path}: the image cannot be read ({error.strerror or error})") from None
 
 
 def decode_image(file: BinaryIO, name: str, least: int | None = None) -> tuple[Image.Image, bool]:
@@ -144,8 +168,7 @@ def decode_image(file: BinaryIO, name: str, least: int | None = None) -> tuple[I
             image: Image.Image = Image.open(file, formats=FORMATS)
             width, height = image.size
             if width * height > MAX_PIXELS or file.seek(0, 2) > MAX_BYTES:
-                limit = f"at most {MAX_PIXELS:,} pixels and {MAX_BYTES >> 20} MiB are read; scale it down"
-                raise DataError(f"{name}: {width:,} x {height:,} pixels; {limit}")
+                raise DataError(f"{name}: {width:,} x {height:,} pixels; {LIMITS}")
             if least is not None:
                 image.draft(None, (least, least))  # no effect on formats but JPEG
             image.load()
@@ -154,8 +177,9 @@ def decode_image(file: BinaryIO, name: str, least: int | None = None) -> tuple[I
             return opaque_image(_eight_bit(image, name)), animated
     except UnidentifiedImageError:
         raise DataError(f"{name}: this is no image; expected PNG, JPEG, WebP, GIF, BMP, TIFF or PPM") from None
-    except Image.DecompressionBombError:
-        raise DataError(f"{name}: too many pixels; at most {MAX_PIXELS:,} are read, scale it down") from None
+    except Image.DecompressionBombError as error:  # more than twice Pillow's own limit
+        pixels = re.search(r"\d+", str(error))
+        raise DataError(f"{name}: {f'{int(pixels[0]):,}' if pixels else 'too many'} pixels; {LIMITS}") from None
     except DECODE_ERRORS as error:
         raise DataError(f"{name}: the image cannot be read ({error}); it may be truncated or damaged") from None
 

@@ -50,7 +50,7 @@ from regard.tasks.batching import length_batches as length_batches
 from regard.tasks.evaluation import EvalRequest as EvalRequest
 from regard.tasks.evaluation import Evaluation as Evaluation
 from regard.tasks.evaluation import ScoredExample as ScoredExample
-from regard.tasks.init_recipe import InitFields, with_source_sections
+from regard.tasks.init_recipe import InitFields, check_taken_kind, with_source_sections
 from regard.tasks.sentence_vectors import SentenceReader
 from regard.text.token_rows import TokenStrings
 from regard.text.tokenizer import Tokenizer
@@ -129,11 +129,12 @@ class Recipe(InitFields, ABC):
         return found
 
     @classmethod
-    def read(cls, path: Path | None, settings: Sequence[str] = (), started: Path | None = None) -> Self:
+    def read(cls, path: str | Path | None, settings: Sequence[str] = (), started: Path | None = None) -> Self:
         """Read a TOML file and apply `settings`; precedence: defaults < model.init < preset < file < settings.
 
         `started` is the run that the recipe is for: if it exists already, the run of model.init is not needed.
         """
+        path = Path(path) if path is not None else None
         table = with_started_init(read_tables(path, settings), started)
         try:
             return cls.parse(table, started)
@@ -144,8 +145,9 @@ class Recipe(InitFields, ABC):
     def parse(cls, table: config.Table, started: Path | None = None) -> Self:
         """A recipe from tables; task.kind chooses the class; model.preset is expanded, and so is model.init."""
         recipe_class = cls.class_for(table)
-        table = with_source_sections(table, recipe_class.reads_text(table), started)
-        return config.parse(recipe_class, {**table, "model": with_preset(table.get("model", {}), preset_tables())})
+        taken = with_source_sections(table, recipe_class.reads_text(table), started)
+        check_taken_kind(recipe_class, table, taken)
+        return config.parse(recipe_class, {**taken, "model": with_preset(taken.get("model", {}), preset_tables())})
 
     @classmethod
     def class_for(cls, table: config.Table) -> type[Self]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 from regard import config
 from regard.errors import InputError, ModelError
@@ -56,6 +56,20 @@ def with_source_sections(table: config.Table, has_text: bool, started: Path | No
     if takes_text and "text" in found:
         taken["text"] = found["text"]
     return taken
+
+
+def check_taken_kind(recipe: type, given: config.Table, taken: config.Table) -> None:
+    """Refuse the kind of model that was taken from the run of model.init, if the task of the recipe has none such."""
+    before, model = given.get("model"), taken.get("model")
+    if not isinstance(before, dict) or not isinstance(model, dict) or "kind" in before or "kind" not in model:
+        return
+    members = config.union_members(get_type_hints(recipe, include_extras=True)["model"])
+    kinds = [config.kind_of(member) for member in members if "kind" in get_type_hints(member)]
+    if kinds and model["kind"] not in kinds:
+        raise ModelError(
+            f'model.init: {before["init"]} has model.kind = "{model["kind"]}", which this task does not have; set '
+            f"model.kind to one of {', '.join(kinds)}, and what fits of the weights is taken"
+        )
 
 
 def _source_sections(init: str) -> config.Table:

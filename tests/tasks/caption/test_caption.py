@@ -11,6 +11,7 @@ from PIL import Image
 from torch import nn
 
 import regard
+from helpers import check_refused
 from regard.data import Shards
 from regard.data.shapes import make_scene
 from regard.errors import ConfigError, DataError, InputError, LineError
@@ -79,6 +80,8 @@ def test_every_model_captions_images_in_order_and_is_scored(model, tmp_path):
     same = [str(tmp_path / "photo.png"), "shapes#test/7"]
     one, other = model.caption(same, beam=2)
     assert one == other == model.caption(tmp_path / "photo.png", beam=2)
+    message = "image 2: expected the path of a file, got 3 (int)"
+    check_refused(DataError, message, lambda: model.caption(["shapes#test/1", 3]))
     several = model.caption(["shapes#test/1", "", "shapes#test/2"], beam=3, n_best=2)
     assert [len(found) for found in several] == [2, 1, 2]
     assert several[1][0].text == ""

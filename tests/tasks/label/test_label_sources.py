@@ -163,6 +163,8 @@ def test_an_empty_split_is_refused(tmp_path: Path) -> None:
         ("?!", ""),
         ("", ""),
         ("我是学生。", "我是学生"),
+        ("l'e\u0301te\u0301 !", "lete"),
+        ("สวัสดี ชาวโลก", "สวสด ชาวโลก"),
     ],
 )
 def test_plain_text_has_no_case_no_accents_and_no_punctuation(text: str, read: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from regard.data import Shards
+from regard.data.images import image_names
 from regard.data.scaling import SCALE_FILE
 from regard.decode import DecodeConfig
 from regard.distributed import ProcessGroup
@@ -237,8 +238,7 @@ class CaptionModel(Model):
     def caption(self, image: Any, beam: int | None = None, n_best: int | None = None) -> Any:
         """The caption of an image file, or of each of a list; `n_best`: that many captions of each, with scores."""
         is_one = isinstance(image, str | PathLike)
-        images = [fspath(one) for one in ([image] if is_one else image)]
-        found, _ = self.captioner(beam, n_best or 1).caption(images)
+        found, _ = self.captioner(beam, n_best or 1).caption(image_names(image))
         if n_best is not None:
             return found
         best = [captions[0].text for captions in found]

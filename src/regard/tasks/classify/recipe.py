@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, ClassVar, overload
 
@@ -213,6 +214,9 @@ def init_embedding(model: Classifier, vectors: WordVectors, scale: float) -> Non
     weight_VD.copy_(torch.from_numpy(vectors.insert_into(weight_VD.numpy(), scale)))
 
 
+Inputs = str | PathLike[str] | Sequence[str] | Sequence[PathLike[str]] | Sequence[tuple[str, str]]
+
+
 class ClassificationModel(ClassifierSentences, Model):
     """Trained classifier: a text or a table row in, a label out."""
 
@@ -232,26 +236,26 @@ class ClassificationModel(ClassifierSentences, Model):
         self.input_encoder, self.labels = input_encoder, labels
 
     @overload
-    def classify(self, text: str, top: None = ...) -> str: ...  # type: ignore[overload-overlap]  # a str is a sequence
+    def classify(self, text: str | PathLike[str], top: None = ...) -> str: ...  # type: ignore[overload-overlap]
 
     @overload
-    def classify(self, text: Sequence[str], top: None = ...) -> list[str]: ...
+    def classify(self, text: Sequence[str] | Sequence[PathLike[str]], top: None = ...) -> list[str]: ...
 
     @overload
     def classify(self, text: Sequence[tuple[str, str]], top: None = ...) -> list[str]: ...
 
     @overload
-    def classify(self, text: str | Sequence[str] | Sequence[tuple[str, str]], top: int) -> list[list[Prediction]]: ...
+    def classify(self, text: Inputs, top: int) -> list[list[Prediction]]: ...
 
-    def classify(self, text: str | Sequence[str] | Sequence[tuple[str, str]], top: int | None = None) -> Any:
+    def classify(self, text: Any, top: int | None = None) -> Any:
         """The label of a text, or of each text of a list; with `top`, that many labels with their probabilities.
 
         An empty text gets an empty label and no probabilities. A model of pairs takes a tuple of two texts, a line with
-        a tab or [SEP] between them, or a list of either.
+        a tab or [SEP] between them, or a list of either; a model of images takes paths of files.
         """
         if top is not None and top < 1:
             raise ConfigError(f"top = {top} must be at least 1")
-        is_one = isinstance(text, str) or self.is_text_pair(text) or not isinstance(text, Iterable)
+        is_one = isinstance(text, str | PathLike) or self.is_text_pair(text) or not isinstance(text, Iterable)
         texts = [self.line(one) for one in ([text] if is_one else text)]
         predictions = [probs.top(top or 1, self.labels) for probs in self.predictor().predict(texts)]
         if top is not None:
@@ -265,12 +269,14 @@ class ClassificationModel(ClassifierSentences, Model):
         return is_tuple and isinstance(self.input_encoder, PairInput)
 
     def line(self, text: Any) -> str:
-        """One input as a line: a text as it is, a pair with a tab between its texts."""
+        """One input as a line: a text as it is, a pair with a tab between its texts, the path of an image."""
         if isinstance(text, str):
             return text
+        expected = {PairInput: "a text or a tuple of two", ImageInput: "the path of an image"}
+        if isinstance(self.input_encoder, ImageInput) and isinstance(text, PathLike):
+            return fspath(text)
         if not self.is_text_pair(text):
-            expected = "a text or a tuple of two" if isinstance(self.input_encoder, PairInput) else "a text"
-            raise DataError(f"classify: expected {expected}, got {text!r:.80}")
+            raise DataError(f"classify: expected {expected.get(type(self.input_encoder), 'a text')}, got {text!r:.80}")
         return join_pair(*text)
 
     def predictor(self) -> ClassifierPredictor:

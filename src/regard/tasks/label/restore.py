@@ -43,16 +43,20 @@ def split_plain(text: str) -> tuple[list[str], list[int]]:
     """The plain characters of a text, and the end offset of each one's written form.
 
     Punctuation between two letters belongs to the space that is read there; apostrophes, and punctuation at both ends,
-    to the neighboring letter.
+    to the neighboring letter, and a combining mark to the letter before it.
 
     >>> split_plain("C'est ça.")
     (['c', 'e', 's', 't', ' ', 'c', 'a'], [2, 3, 4, 5, 6, 7, 9])
+    >>> split_plain("ne\\u0301e")
+    (['n', 'e', 'e'], [1, 3, 4])
     """
     chars: list[str] = []
     ends: list[int] = []
     for at, character in enumerate(text):
         letters = strip_character(character)
         if not letters:
+            if ends and ends[-1] == at and unicodedata.category(character).startswith("M"):
+                ends[-1] = at + 1
             continue
         if chars and ends[-1] < at:
             if APOSTROPHES.issuperset(text[ends[-1] : at]):

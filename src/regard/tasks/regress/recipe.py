@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, overload
 
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from regard.data import Shards
+from regard.data.images import image_names
 from regard.data.scaling import SCALE_FILE, StandardScaler
 from regard.device import module_device
 from regard.distributed import ProcessGroup
@@ -238,7 +239,7 @@ class RegressionModel(Model):
     def regress(self, image: Any) -> Any:
         """The numbers of an image or a clip, or of each of a list, by their names; empty for an empty name."""
         is_one = isinstance(image, str | PathLike)
-        estimates = self.regressor().predict([fspath(one) for one in ([image] if is_one else image)])
+        estimates = self.regressor().predict(image_names(image))
         found = [estimate.by_name(self.targets.names) for estimate in estimates]
         return found[0] if is_one else found
 

@@ -103,7 +103,7 @@ def cost_of_recipe(name: str, settings: tuple[str, ...], tokens: float | None) -
     if not source.exists():
         if source.suffix == ".toml" or len(source.parts) > 1:
             raise InputError(f"{name}: there is no such recipe or run, and no preset of this name")
-        raise ConfigError(f"{unknown_preset(name, preset_names())}. There is no recipe or run at this path either")
+        raise ConfigError(f"{name}: there is no recipe or run at this path, and {unknown_preset(name, preset_names())}")
     recipe, path = load_recipe(source, settings, None)
     from regard.cost import recipe_cost
     from regard.run import Run

@@ -13,7 +13,7 @@ from regard.cli.options import PATH, json_option, print_json
 from regard.errors import ConfigError
 
 
-@click.command(short_help="The line of systems, 1943 to 2020, and what was new.")
+@click.command(short_help="The line of systems, 1943 to 2023, and what was new.")
 @click.argument("name", required=False)
 @click.option("-o", "--output", type=PATH, help="Write the timeline as SVG.")
 @json_option

@@ -1,1 +1,1 @@
-"""The line of systems from 1943 to 2020: papers, what was new, the files that implement them, results and lessons."""
+"""The line of systems from 1943 to 2023: papers, what was new, the files that implement them, results and lessons."""

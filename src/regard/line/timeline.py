@@ -13,7 +13,7 @@ ROW, LEADING, TOP, WIDTH = 24, 17, 72, 980
 YEAR, LANES, LANE, NAME, IDEA, RESULT = 16, 72, 20, 176, 356, 676
 """where columns begin, and the distance of two lanes"""
 RADIUS = 5
-TITLE = "The line, 1943 to 2020: what was new, and what was measured here"
+TITLE = "The line, 1943 to 2023: what was new, and what was measured here"
 
 
 def draw_timeline(line: Line) -> str:

@@ -16,8 +16,8 @@ const [MIN_CELL, MAX_CELL, MAX_SINGLE] = [9, 92, 148];
 const [GUTTER, GAP, RESIDUAL, PADDING] = [126, 56, 26, 12];
 /** Room at the right of the strips for lines that go past rows. */
 const PAST = 8;
-/** Width below which stacks stand one above the other. */
-const NARROW = 720;
+/** Width below which titles stand above their rows, and width that two stacks need side by side. */
+const [NARROW, NARROW_PAIR] = [720, 840];
 const TITLE = 30;
 /** Room above the rows of a layer for its title. */
 export const LAYER_TITLE = 18;
@@ -29,7 +29,7 @@ const [MIN_INNER, USUAL_INNER, MAX_MAPS] = [180, 300, 620];
  * @returns {Layout}
  */
 export function placeStacks(stacks, available) {
-  const narrow = available < NARROW;
+  const narrow = available < (stacks.length > 1 ? NARROW_PAIR : NARROW);
   const side = narrow ? 1 : stacks.length;
   const gutter = narrow ? 0 : GUTTER;
   const room = (available - GAP * (side - 1)) / side - gutter - RESIDUAL - 2 * PADDING - PAST - (narrow ? 20 : 0);

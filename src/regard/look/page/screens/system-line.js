@@ -20,7 +20,7 @@ export function systemLine(line, choose) {
     h("li", {}, h("span", { class: `dot part${number}`, "aria-hidden": "true" }), part),
   );
   return [
-    h("h2", {}, "The line, 1943 to 2020"),
+    h("h2", {}, "The line, 1943 to 2023"),
     h("p", { class: "muted" }, LEAD),
     h("ul", { class: "line-legend" }, ...legend),
     h("ol", { class: "line" }, ...rows.map((row) => row.node)),

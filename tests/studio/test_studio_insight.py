@@ -103,7 +103,7 @@ def test_the_page_shows_all_panels(browser, server):
         until(page, "location.hash.includes('step=2')")
         tool["importance"].locator("tbody button").first.click()
         page.wait_for_selector(".head-roles tbody tr")
-        page.get_by_text("Light a token (source)").click()
+        page.get_by_text("Highlight a token of the source").click()
         page.locator(".lit-token").first.hover()
         until(page, "document.querySelector('.heads + .readout').textContent.includes('→')")
 

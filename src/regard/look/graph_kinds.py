@@ -29,6 +29,8 @@ NAMED = {
     "pooled": ("pooling", "Pooling"),
     "frame_vector": ("projection", "Frame vectors"),
     "forecast": ("projection", "Forecast, scaled"),
+    "numbers": ("projection", "Numbers, standardized"),
+    "prediction": ("projection", "Predicted numbers"),
     "hidden": ("dense", "Hidden layer"),
 }
 """kind and title by the last part of a name"""

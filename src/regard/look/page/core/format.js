@@ -39,6 +39,11 @@ export function formatSize({ parameters = 0, bytes = 0 }) {
   return `${parameters.toLocaleString("en")} parameters, ${formatShort(bytes / 1e6)} MB`;
 }
 
+/** Duration of a pass; milliseconds below a tenth of a second. @param {number} seconds */
+export function formatSeconds(seconds) {
+  return seconds < 0.1 ? `${Math.max(1, Math.round(seconds * 1000))} ms` : `${seconds.toFixed(2)} s`;
+}
+
 /** Time since a date. @param {string} iso */
 export function formatAge(iso) {
   const seconds = (Date.now() - Date.parse(iso)) / 1000;

@@ -19,6 +19,8 @@ export function parseRoute(hash = location.hash) {
   return { parts, query: new URLSearchParams(query) };
 }
 
+/** The task whose models read time series. */
+export const FORECAST = "forecast";
 /** The task whose models have word vectors and read no sentences. */
 export const VECTORS = "vectors";
 

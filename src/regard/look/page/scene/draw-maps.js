@@ -41,6 +41,14 @@ export function mapTiles(maps, box) {
   }));
 }
 
+/** How many maps there are, and which of them fit into a box. @param {Tensor} maps @param {Box} box */
+export function describeMaps(maps, box) {
+  const [count, drawn] = [maps.size("channel"), mapTiles(maps, box).length];
+  const what = `${count} ${count === 1 ? "channel" : "channels"} of ${maps.size("row")} × ${maps.size("column")}`;
+  const frame = maps.axes.includes("frame") ? ", after the first frame" : "";
+  return `${what}${drawn < count ? `, the ${drawn} that vary most` : ""}${frame}`;
+}
+
 /** @param {Tensor} maps @param {Box} box */
 export function featureMaps(maps, box) {
   const top = colorTop(maps.data);
@@ -51,6 +59,15 @@ export function featureMaps(maps, box) {
     group.append(svg("rect", { ...place, class: "scene-frame" }));
   }
   return group;
+}
+
+/** Rows and columns of the patches of an image. @param {import("../trace/trace.js").Trace} trace @param {string} name @returns {{rows: number, columns: number}} */
+export function patchGrid(trace, name) {
+  const { axes, shape } = trace.describe(name);
+  const size = (/** @type {string} */ axis) => shape[axes.indexOf(axis)] ?? 1;
+  if (axes.includes("patch_row")) return { rows: size("patch_row"), columns: size("patch_column") };
+  const count = Math.round(Math.sqrt(shape[0] ?? 1));
+  return { rows: count, columns: count };
 }
 
 /** The image as it was read. @param {Tensor} pixels (row, column, color) @param {Box} box @param {{rows: number, columns: number}|null} grid of patches, drawn apart */

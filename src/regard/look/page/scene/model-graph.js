@@ -1,5 +1,6 @@
 // @ts-check
 /** The graph of a recorded model: its parts, the stacks that they form, and the tokens along them. */
+import { FORECAST } from "../core/route.js";
 import { promptLength } from "../trace/predictions.js";
 
 /** @typedef {import("../core/types.js").GraphNode} GraphNode */
@@ -16,11 +17,21 @@ export class ModelGraph {
   constructor(trace) {
     const graph = trace.header.graph ?? { nodes: [], edges: [] };
     this.trace = trace;
+    const isPair = new Set(graph.nodes.map(({ stack }) => stack).filter(Boolean)).size > 1;
+    const nodes = graph.nodes.map((node) => ({ ...node, title: this.title(node, isPair) }));
     /** @type {Map<string, GraphNode>} */
-    this.nodes = new Map(graph.nodes.map((node) => [node.id, node]));
+    this.nodes = new Map(nodes.map((node) => [node.id, node]));
     this.edges = graph.edges.filter(({ from, to }) => this.nodes.has(from) && this.nodes.has(to));
     this.prompt = promptLength(trace);
-    this.stacks = this.findStacks(graph.nodes);
+    this.stacks = this.findStacks(nodes);
+  }
+
+  /** Title of a part, by what the model reads. @param {GraphNode} node @param {boolean} isPair */
+  title({ kind, title, tensor }, isPair) {
+    if (kind === "tokens" && !isPair)
+      return this.trace.header.kind === FORECAST ? "Rows of the series" : "Input tokens";
+    const isClip = kind === "image" && tensor && this.has(tensor) && this.trace.describe(tensor).axes.includes("frame");
+    return isClip ? "First frame" : title;
   }
 
   /** Encoder and decoder, or one stack; what has none of its own stands on top of the last. @param {GraphNode[]} nodes */
@@ -53,7 +64,9 @@ export class ModelGraph {
       const { axes, shape } = this.trace.describe(tensor);
       return axes.includes("position") ? shape[axes.indexOf("position")] : 0;
     });
-    return Array.from({ length: Math.max(0, ...sizes) }, (_, i) => ({ token: String(i + 1), label: String(i + 1) }));
+    const count = Math.max(0, ...sizes);
+    const numbers = Array.from({ length: count }, (_, i) => ({ token: String(i + 1), label: String(i + 1) }));
+    return this.trace.seriesRows(count) ?? numbers;
   }
 
   /** Edges into a node. @param {string} id */

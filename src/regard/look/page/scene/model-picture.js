@@ -4,7 +4,7 @@ import { svg } from "../core/dom.js";
 import { band, queryLines, shorten } from "./draw-band.js";
 import { cells, stateBox } from "./draw-cells.js";
 import { columnLines, layerFrames, memoryLines, previousLines, residualLines, skipLines } from "./draw-links.js";
-import { featureMaps, imageTiles, mapTiles } from "./draw-maps.js";
+import { featureMaps, imageTiles, mapTiles, patchGrid } from "./draw-maps.js";
 import { choiceAt, output } from "./draw-output.js";
 import { spotlight } from "./draw-spotlight.js";
 import { longStrip, strips, stripGap, unitAt } from "./draw-strips.js";
@@ -147,7 +147,7 @@ export class ModelPicture {
     }
     if (row.form === "maps") return featureMaps(tensor, placed);
     if (row.form === "image") return imageTiles(tensor, placed, null);
-    if (row.form === "patches") return imageTiles(tensor, placed, this.patchGrid(placed.row));
+    if (row.form === "patches") return imageTiles(tensor, placed, patchGrid(graph.trace, row.node.tensor ?? ""));
     const only = tensor.vector(tensor.axes[tensor.axes.length - 1], {});
     return longStrip(
       { ...box(placed), width: Math.min(placed.width, 8 * only.length) },
@@ -155,15 +155,6 @@ export class ModelPicture {
       values.top(name),
       "signed",
     );
-  }
-
-  /** Rows and columns of patches. @param {import("./rows.js").Row} row */
-  patchGrid({ node }) {
-    const { axes, shape } = this.graph.trace.describe(node.tensor ?? "");
-    const size = (/** @type {string} */ axis) => shape[axes.indexOf(axis)] ?? 1;
-    if (axes.includes("patch_row")) return { rows: size("patch_row"), columns: size("patch_column") };
-    const count = Math.round(Math.sqrt(shape[0] ?? 1));
-    return { rows: count, columns: count };
   }
 
   /** @param {PlacedRow} placed */

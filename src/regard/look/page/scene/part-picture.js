@@ -3,7 +3,7 @@
 import { svg } from "../core/dom.js";
 import { formatNumber } from "../core/format.js";
 import { band } from "./draw-band.js";
-import { featureMaps } from "./draw-maps.js";
+import { describeMaps, featureMaps, imageTiles, patchGrid } from "./draw-maps.js";
 import { bars, choiceAt, loadChoices } from "./draw-output.js";
 import { LINE, LinePicture, TITLE } from "./line-picture.js";
 import { own } from "./rows.js";
@@ -61,9 +61,14 @@ export class PartPicture extends LinePicture {
     await this.loadTensors([
       ...names,
       ...(this.weights ? [this.weights] : []),
-      ...(this.isMap && this.node.tensor ? [this.node.tensor] : []),
+      ...(this.isMap && this.node.tensor ? [this.mapTensor] : []),
     ]);
     if (this.node.kind === "output") this.choices = await loadChoices(this.graph);
+  }
+
+  /** What is drawn of images and feature maps: the patches of an image where they are in it. */
+  get mapTensor() {
+    return this.node.kind === "patches" && this.graph.has("pixels") ? "pixels" : (this.node.tensor ?? "");
   }
 
   /** Vectors of this part at the selected token, in the order of computation. @returns {Operand[]} */
@@ -260,16 +265,14 @@ export class PartPicture extends LinePicture {
 
   /** Feature maps, all that fit. @param {SVGElement} root @param {number} y */
   maps(root, y) {
-    const tensor = this.tensors.get(this.node.tensor ?? "");
+    const tensor = this.tensors.get(this.mapTensor);
     if (!tensor) return y;
     const size = this.width < 600 ? 84 : 132;
-    this.addText(
-      root,
-      12,
-      y + 12,
-      `${this.node.title}: ${tensor.size("channel")} channels of ${tensor.size("row")} × ${tensor.size("column")}, those that vary most`,
-    );
-    root.append(featureMaps(tensor, { x: 12, y: y + 22, width: this.width - 24, height: size }));
+    const box = { x: 12, y: y + 22, width: this.width - 24, height: size };
+    const grid = this.mapTensor === "pixels" ? patchGrid(this.graph.trace, this.node.tensor ?? "") : null;
+    const what = grid ? `${grid.rows} × ${grid.columns}, read row by row` : describeMaps(tensor, box);
+    this.addText(root, 12, y + 12, `${this.node.title}: ${what}`);
+    root.append(grid ? imageTiles(tensor, box, grid) : featureMaps(tensor, box));
     return y + size + 34;
   }
 

@@ -2,6 +2,7 @@
 /** Around the picture: legend of its colors, list of its parts, and places of numbers in the address. */
 import { thumbnail } from "../core/color.js";
 import { h } from "../core/dom.js";
+import { FORECAST } from "../core/route.js";
 
 /** @typedef {import("../core/types.js").Index} Index */
 /** @typedef {import("../trace/trace.js").Trace} Trace */
@@ -25,17 +26,29 @@ export function parsePlace(text, trace) {
   return { name: found[1], index, mean: parts.includes("mean") };
 }
 
+/** What a column of the picture is; null: it has no columns. @param {import("./model-graph.js").ModelGraph} graph */
+function columnName({ trace, nodes, stacks }) {
+  const [source, target] = stacks;
+  const kinds = new Set([...nodes.values()].map(({ kind }) => kind));
+  if (trace.header.kind === FORECAST) return "a row of the series";
+  if (!source.tokens.length) return null;
+  if (kinds.has("patches")) return "a patch of the image";
+  if (trace.has("pixels") && !target) return kinds.has("recurrent") ? "a frame of the clip" : null;
+  if (source.tokens.length === 1 && source.tokens[0].token === "row") return "the row of numbers that was read";
+  return "a token";
+}
+
 /** How the picture of a whole model is read, in two or three sentences. @param {import("./model-graph.js").ModelGraph} graph */
 export function pictureLead(graph) {
   const [source, target] = graph.stacks;
-  const words = graph.tokens(source.side).length > 0;
-  const what = words
-    ? "each column is a token, each strip of colors the vector that a layer computed for it"
+  const column = columnName(graph);
+  const what = column
+    ? `each column is ${column}, each strip of colors the vector that a layer computed for it`
     : "each row is what a layer computed";
   const memory = graph.edges.some(({ kind }) => kind === "memory");
   const handed = memory ? "what it computed is read by the decoder," : "its last state starts the decoder,";
   const pair = target
-    ? ` The ${source.title.toLowerCase()} reads the ${words ? "source" : "input"}; ${handed} which writes the answer step by step.`
+    ? ` The ${source.title.toLowerCase()} reads the ${graph.trace.has("pixels") ? "image" : column ? "source" : "input"}; ${handed} which writes the answer step by step.`
     : "";
   return h("p", { class: "scene-lead" }, `Read it from the bottom up: ${what}; the answer is at the top.${pair}`);
 }

@@ -2,7 +2,7 @@
 /** One column of the comparison: answer, probabilities, tokens and attention of one model, on a color scale of all. */
 import { commonIndices, commonSubsequence } from "../core/diff.js";
 import { h, replace, word } from "../core/dom.js";
-import { formatNumber, formatSize } from "../core/format.js";
+import { formatNumber, formatSeconds, formatSize } from "../core/format.js";
 import { traceAddress } from "../core/route.js";
 import { classBars, labeledTokens, maskBars } from "../tabs/answer.js";
 import { crossTensor } from "../tabs/attention.js";
@@ -50,7 +50,7 @@ export class Column {
     const total = header.steps.reduce((sum, step) => sum + step.log_prob, 0);
     const name = this.crossTensor?.name ?? "";
     this.matrix = this.weights ? this.picture(name, this.weights, top) : null;
-    const seconds = `${header.seconds.toFixed(2)} s with recording`;
+    const seconds = `${formatSeconds(header.seconds)} with recording`;
     const summary = header.steps.length
       ? `log-probability ${formatNumber(total)}, ${header.steps.length} ${header.steps.length === 1 ? "token" : "tokens"}, ${seconds}`
       : seconds;

@@ -3,10 +3,9 @@
 import { get, post } from "../core/api.js";
 import { h, replace, word } from "../core/dom.js";
 import { showError } from "../core/notice.js";
-import { VECTORS } from "../core/route.js";
+import { FORECAST, VECTORS } from "../core/route.js";
 import { promptLength } from "../trace/predictions.js";
 import { openTrace } from "../trace/server-source.js";
-import { FORECAST } from "../widgets/csv-input.js";
 import { Column, syncChoice } from "./compare-column.js";
 import { gradientDecay } from "./gradient-decay.js";
 

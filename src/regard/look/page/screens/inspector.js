@@ -2,7 +2,8 @@
 /** Inspector of one trace: tabs, list of tensors on the left, explanation on the right. */
 import { ApiError } from "../core/api-error.js";
 import { h, replace, word } from "../core/dom.js";
-import { formatAge } from "../core/format.js";
+import { formatAge, formatSeconds } from "../core/format.js";
+import { FORECAST } from "../core/route.js";
 import { Selection } from "../core/selection.js";
 import { answerTab, hasAnswer, labeledTokens } from "../tabs/answer.js";
 import { attentionTab, attentionTensors } from "../tabs/attention.js";
@@ -19,7 +20,7 @@ import { FILL, hasSaliency, hasSingleAnswer, saliencyTab } from "../tabs/salienc
 import { statesTab, vectorTensors } from "../tabs/states.js";
 import { sceneTab } from "../tabs/scene.js";
 import { forkSummary, whatIfButtons } from "../tabs/what-if.js";
-import { FORECAST, inputTitle, outputTitle } from "../widgets/csv-input.js";
+import { inputTitle, outputTitle } from "../widgets/csv-input.js";
 import { Drawer } from "../widgets/drawer.js";
 import { labeledSentence } from "../widgets/labeled-words.js";
 import { exportDialog } from "./export.js";
@@ -290,7 +291,7 @@ function decodingName({ beam, search, length }) {
 function traceInfo(header) {
   const beam = header.decode && !hasSingleAnswer(header) && header.kind !== FILL ? decodingName(header.decode) : null;
   const step = header.model?.step === undefined ? null : `step ${header.model.step.toLocaleString("en")}`;
-  const seconds = header.seconds === undefined ? null : `${header.seconds.toFixed(2)} s`;
+  const seconds = header.seconds === undefined ? null : formatSeconds(header.seconds);
   return [header.model?.name, step, beam, seconds, header.created ? formatAge(header.created) : null]
     .filter(Boolean)
     .join(", ");

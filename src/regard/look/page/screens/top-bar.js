@@ -3,9 +3,9 @@
 import { get, post } from "../core/api.js";
 import { h, replace } from "../core/dom.js";
 import { clearNotices, showError } from "../core/notice.js";
-import { parseRoute, traceAddress, VECTORS, wordsAddress } from "../core/route.js";
+import { FORECAST, parseRoute, traceAddress, VECTORS, wordsAddress } from "../core/route.js";
 import { toggleTheme } from "../core/theme.js";
-import { CsvInput, FORECAST } from "../widgets/csv-input.js";
+import { CsvInput } from "../widgets/csv-input.js";
 import { ImageInput } from "../widgets/image-input.js";
 import { helpDialog } from "../widgets/keys.js";
 import { RunProgress } from "../widgets/run-progress.js";

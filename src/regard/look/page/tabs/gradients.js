@@ -60,8 +60,8 @@ function card(context, gradients, names) {
     matrix({
       title: `|dL/dh|, h = ${gradients.name}`,
       numbers,
-      rows: gradients.rows.map(stripWordMark),
-      columns: gradients.columns.map(stripWordMark),
+      rows: gradients.rows.map(tokenLabel),
+      columns: gradients.columns.map(tokenLabel),
       rowTitle: "loss",
       columnTitle: "state",
       ramp: "log",
@@ -75,8 +75,8 @@ function card(context, gradients, names) {
 /** Why a first row or a last column has no gradient at all. @param {Gradients} gradients @returns {string[]} */
 function zeroNotes({ norms, rows, columns }) {
   const [first, last] = [norms[0] ?? [], columns.length - 1];
-  const loss = stripWordMark(rows[0] ?? "");
-  const state = stripWordMark(columns[last] ?? "");
+  const loss = tokenLabel(rows[0] ?? "");
+  const state = tokenLabel(columns[last] ?? "");
   return [
     norms.length > 1 && first.every((norm) => norm === 0)
       ? `The row of ${loss} is 0: it was predicted before any of these states existed. In RNNsearch a word is predicted from the state before its predecessor is read, the first one from the start state.`
@@ -91,16 +91,22 @@ function zeroNotes({ norms, rows, columns }) {
 function decayChart({ decay: { distances, norms, rate, relative } }) {
   const points = /** @type {[number, number][]} */ (distances.map((distance, i) => [distance, Math.log10(norms[i])]));
   const title = `log₁₀ |dL/dh|${relative ? ", relative to that at 0" : ""}`;
-  const curve = chart(title, [{ name: "mean", role: "attention", points }], "", "distance");
+  const lines = [{ name: "mean", role: "attention", points }];
+  const curve = chart(title, lines, "", { axis: "distance", heading: "Decay with distance" });
   return [
     h("div", { class: "charts" }, curve),
     rate === null
       ? null
-      : h("p", { class: "muted" }, `Each step further back multiplies the gradient by ${formatNumber(rate)}.`),
+      : h(
+          "p",
+          { class: "muted" },
+          `Each step further back multiplies the gradient by ${formatNumber(rate)}: the slope of the regression line through all distances from 1 on.`,
+        ),
   ];
 }
 
-/** A token without the mark for the start of a word. @param {string} token */
-function stripWordMark(token) {
-  return token.replace(/^[ \u2581](?=.)/u, "");
+/** A token without the mark for the start of a word, and with blanks that can be seen. @param {string} token */
+function tokenLabel(token) {
+  const label = token.replace(/^[ \u2581](?=.)/u, "").replaceAll("\n", "↵");
+  return label.trim() ? label : "␣".repeat(label.length);
 }

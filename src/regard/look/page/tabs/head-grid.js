@@ -9,6 +9,9 @@ import { entropy, usualLargest } from "../trace/probability.js";
 import { resizeCanvas } from "../widgets/matrix.js";
 import { axisLabels } from "./one-head.js";
 
+/** What the sequences of queries are called. */
+const SIDES = /** @type {Record<string, string>} */ ({ read: "decoder's input", target: "answer" });
+
 /** @typedef {import("../trace/tensor.js").Tensor} Tensor */
 /**
  * @typedef {{name: string, head: number, picture: HTMLCanvasElement, label: string, entropy: number,
@@ -108,7 +111,7 @@ export class HeadGrid {
         const dims = { onmouseleave: () => this.light(null), onblur: () => this.light(null) };
         return h("button", { type: "button", class: "token lit-token", ...lights, ...dims }, word(text));
       });
-      const title = sides.length > 1 ? `Light a token (${side})` : "Light a token";
+      const title = sides.length > 1 ? `Highlight a token of the ${SIDES[side] ?? side}` : "Highlight a token";
       return h("details", { class: "light" }, h("summary", {}, title), h("div", { class: "tokens" }, ...tokens));
     });
   }

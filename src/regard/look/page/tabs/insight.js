@@ -56,8 +56,16 @@ const TOOLS = [
   },
 ];
 
+/** Tasks whose outputs are at a token, and do not follow it. */
+const AT = ["label", "fill"];
+/** Parts that add to a logit, or can be switched off; a network of convolutions has none. */
+const PARTS = ["embedding", "self-attention", "cross-attention", "ffn", "recurrent"];
+
 /** Whether the trace has outputs that the tools can explain. @param {Trace} trace */
-export function hasInsight({ header }) {
+export function hasInsight(trace) {
+  const { header } = trace;
+  const { graph } = header;
+  if (trace.has("pixels") && graph?.nodes.length && !graph.nodes.some(({ kind }) => PARTS.includes(kind))) return false;
   return KINDS.includes(header.kind ?? "") || (!header.kind && header.steps.length > 0);
 }
 
@@ -130,9 +138,10 @@ class InsightView {
   drawChooser() {
     const { outputs, at } = this;
     const chosen = outputs[at];
+    const where = AT.includes(this.context.trace.header.kind ?? "") ? "at" : "after";
     const options = outputs.map(({ label, place }, i) => ({
       value: String(i),
-      text: place ? `${i + 1}. ${label} (${place})` : label,
+      text: place ? `${i + 1}. ${label} (${where} ${place})` : label,
     }));
     replace(
       this.chooser,

@@ -97,7 +97,9 @@ class RolloutPanel {
     let best = 0;
     for (const [i, share] of shares.entries()) if (share > shares[best]) best = i;
     const number = h("b", { class: "value" }, formatNumber(shares[best]));
-    replace(this.readout, "In ", word(labels[at]), ` (position ${at + 1}) most of `, word(labels[best]), ": ", number);
+    const from = [" (position ", String(best + 1), ")"];
+    const query = [word(labels[at]), ` (position ${at + 1})`];
+    replace(this.readout, "Largest share in ", ...query, ": ", number, " of ", word(labels[best]), ...from);
   }
 
   /** @param {string} label @param {number} i @param {number} share @param {number} top */

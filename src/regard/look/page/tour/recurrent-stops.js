@@ -167,8 +167,8 @@ function bothDirections(guide, stack) {
 
 /** @param {Guide} guide @param {Stack} stack @returns {Stop|null} */
 function stacked(guide, stack) {
-  const all = guide.graph.layers(stack);
   const cells = guide.nodes("recurrent", stack).filter(({ layer }) => layer);
+  const all = [...new Set(cells.map(({ layer }) => layer))]; // not the stages of a network of images below them
   if (all.length < 2) return null;
   return {
     name: "layers",

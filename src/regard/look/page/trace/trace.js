@@ -1,5 +1,6 @@
 // @ts-check
 /** A trace: its header, and its tensors, loaded when needed and cached. */
+import { FORECAST } from "../core/route.js";
 import { ApiError } from "../core/api-error.js";
 
 /** @typedef {import("./tensor.js").Tensor} Tensor */
@@ -66,9 +67,16 @@ export class Trace {
 
   /** The same of all that was recorded, where only a part is sent. @param {string} name @param {string} axis */
   allTokens(name, axis) {
-    const { sides, names } = this.describe(name);
+    const { sides, names, axes, shape } = this.describe(name);
     if (names[axis]) return names[axis].map((text) => ({ token: text, label: text }));
-    return sides[axis] ? (this.header.sequences[sides[axis]] ?? null) : null;
+    if (sides[axis]) return this.header.sequences[sides[axis]] ?? null;
+    return ["position", "query", "key"].includes(axis) ? this.seriesRows(shape[axes.indexOf(axis)]) : null;
+  }
+
+  /** Rows of the series that a forecaster reads, counted from its last, which is -1; null for other models. @param {number} count */
+  seriesRows(count) {
+    if (this.header.kind !== FORECAST) return null;
+    return Array.from({ length: count }, (_, i) => ({ token: String(i - count), label: String(i - count) }));
   }
 
   /** @param {string} name @param {string} [slice] such as "head:2,query:0-9" @returns {Promise<Tensor>} */

@@ -15,15 +15,18 @@ const DASHES = [null, "6 3", "2 3", "8 3 2 3", "1 4", "12 4"];
 /** Points of a line that are drawn at most, about one per pixel. */
 const MAX_POINTS = 360;
 
-/** Chart of values per training step, or along another axis. @param {string} title @param {Line[]} lines @param {string} [note] under it @param {string} [axis] title of the horizontal axis */
-export function chart(title, lines, note = "", axis = "step") {
+/** Chart of values per training step, or along another axis. @param {string} title @param {Line[]} lines @param {string} [note] under it @param {{axis?: string, heading?: string}} [titles] of the horizontal axis, and of the chart if not that of the vertical axis */
+export function chart(title, lines, note = "", { axis = "step", heading = title } = {}) {
   const filled = lines.filter((line) => line.points.length);
-  const latest = filled.map((line) => `${line.name} ${formatValue(line.points[line.points.length - 1][1])}`);
+  const latest = filled.map(({ name, points }) => {
+    const [at, value] = points[points.length - 1];
+    return `${axis === "step" ? "" : `${axis} ${at}: `}${name} ${formatValue(value)}`;
+  });
   const readout = h("output", { class: "readout muted" }, latest.join(", "));
   return h(
     "figure",
     { class: "card chart-card" },
-    h("h2", {}, title),
+    h("h2", {}, heading),
     filled.length ? stepPlot(title, filled, readout, axis) : h("p", { class: "muted" }, "No data yet."),
     readout,
     note ? h("figcaption", { class: "muted" }, note) : null,

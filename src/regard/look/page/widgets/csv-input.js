@@ -3,9 +3,7 @@
 import { ApiError } from "../core/api-error.js";
 import { h } from "../core/dom.js";
 import { showError } from "../core/notice.js";
-
-/** The task whose models read time series. */
-export const FORECAST = "forecast";
+import { FORECAST } from "../core/route.js";
 
 /** Title of an input: a sentence itself, a time series by its size. @param {string|undefined} kind @param {string} text */
 export function inputTitle(kind, text) {

@@ -78,7 +78,7 @@ class Tokenizer:
         inner.encode_special_tokens = True  # "<EOS>" in a text is text; the file cannot say so
         self._inner = inner
         begin, end = template_tokens(self._json)
-        self.sos, self.eos = self._special_id((*SOS, begin)), self._special_id((*EOS, end))
+        self.sos, self.eos = self._special_id((begin, *SOS)), self._special_id((*EOS, end))
         is_imported = self.vocabulary[self.eos] not in EOS
         self.pad = self._special_id((*PAD, IMPORTED_PAD, end) if is_imported else PAD)
         unknown = inner.token_to_id(IMPORTED_UNK) if is_imported else self._special_id(UNK)

@@ -54,6 +54,12 @@ def test_an_imported_language_model_comes_back_to_the_bit(name: str, tmp_path: P
 
 SETTINGS = {
     "gpt": ["model.kind=gpt", "model.max_positions=16"],
+    "gpt-lines": [
+        "model.kind=gpt",
+        "model.max_positions=16",
+        "data.unit=line",
+        "data.valid_share=0.5",
+    ],  # <EOS> begins texts, too
     "llama": ["model.kind=llama", "model.kv_heads=1", "model.ffn_width=24", "model.max_positions=16"],
 }
 
@@ -69,7 +75,10 @@ def test_a_model_that_was_trained_here_says_the_same_in_transformers(name: str, 
     export_run(tmp_path / "run", tmp_path / "exported")
     check_language_model(tmp_path / "run", tmp_path / "exported", ["The quick", "She sells sea"])
     import_folder(tmp_path / "exported", tmp_path / "again")
-    check_same_weights(regard.load(tmp_path / "run"), regard.load(tmp_path / "again"))
+    mine, others = regard.load(tmp_path / "run"), regard.load(tmp_path / "again")
+    check_same_weights(mine, others)
+    prompts = [model.generator().encode_prompt("The quick")[0].data.tolist() for model in (mine, others)]
+    assert prompts[0] == prompts[1]
 
 
 @torch.no_grad()

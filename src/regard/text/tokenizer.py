@@ -80,7 +80,7 @@ class Tokenizer:
         self._inner = inner
         self._encoder = None if self._charsmap is None else CharsmapEncoder(inner, self._charsmap)
         begin, end = template_tokens(self._json)
-        self.sos, self.eos = self._special_id((*SOS, begin)), self._special_id((*EOS, end))
+        self.sos, self.eos = self._special_id((begin, *SOS)), self._special_id((*EOS, end))
         is_imported = self.vocabulary[self.eos] not in EOS
         self.pad = self._special_id((*PAD, IMPORTED_PAD, end) if is_imported else PAD)
         unknown = inner.token_to_id(IMPORTED_UNK) if is_imported else self._special_id(UNK)

@@ -71,16 +71,16 @@ class FillModel(Model):
 
     def check_head(self) -> None:
         """Refuse what needs a masked-LM head if the model was imported without one."""
-        if "readout" in self.recipe.untrained_parts:
+        if "readout" in self.recipe.missing_parts:
             raise ModelError(
                 f"{self.recipe.data.source} was imported without a masked-LM head, so it cannot fill masks; fine-tune "
                 "it: regard train RECIPE --from RUN, or use its states: regard vectors sentence RUN TEXT"
             )
 
-    def meaningless_scores(self) -> set[str]:
+    def omitted_scores(self) -> set[str]:
         """Scores that say nothing about an imported model: it has no counts of tokens, or its head is random."""
         found = set() if self.frequencies.counts.any() else {"baseline"}
-        return found | ({"next_sentence"} if {"pooler", "next_sentence"} & set(self.recipe.untrained_parts) else set())
+        return found | ({"next_sentence"} if {"pooler", "next_sentence"} & set(self.recipe.missing_parts) else set())
 
     def predict_text(self, text: str) -> str:
         return self.fill(text).text
@@ -132,9 +132,9 @@ class FillModel(Model):
                 tallies.append(tally_batch(self.module, task, loader.batch(shards, rows), frequent))
                 order.append(rows)
                 progress("scoring", done := done + len(rows), len(shards))
-        meaningless_scores = self.meaningless_scores()
+        omitted = self.omitted_scores()
         scores = eval_scores(tallies, self.tokenizer.vocabulary[frequent])
-        scores = [score for score in scores if score.name not in meaningless_scores]
+        scores = [score for score in scores if score.name not in omitted]
         back = np.argsort(np.concatenate(order))  # in the order of the text: for paired tests
         right, masks = (np.concatenate([getattr(tally, key) for tally in tallies])[back] for key in ("right", "masks"))
         per_unit = [(100.0 * float(r), int(n)) for r, n in zip(right, masks, strict=True)]

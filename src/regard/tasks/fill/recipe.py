@@ -153,17 +153,17 @@ class FillRecipe(Recipe):
         return f"{sizes}       tokens  {self.text.kind} {loader.tokenizer.size:,}"
 
     def usage(self, run: Path) -> str:
-        if "readout" in self.untrained_parts:
+        if "readout" in self.missing_parts:
             return f'regard vectors sentence {quote_path(run)} "..."'
         return super().usage(run).replace('"..."', '"... [MASK] ..."')
 
     def eval_usage(self, run: Path) -> str:
-        if "readout" in self.untrained_parts:
+        if "readout" in self.missing_parts:
             return f"regard train RECIPE --from {quote_path(run)}"
         return super().eval_usage(run)
 
     @property
-    def untrained_parts(self) -> tuple[str, ...]:
+    def missing_parts(self) -> tuple[str, ...]:
         """Parts that an imported model does not have: they have initial weights."""
         return self.data.untrained if isinstance(self.data, ImportedText) else ()
 

@@ -54,8 +54,10 @@ def test_ctrl_c_ends_the_studio_while_the_example_is_traced(folder, tmp_path):
     environment = {**os.environ, "REGARD_CACHE": str(tmp_path)}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment)
     try:
-        lines = {process.stderr.readline(), process.stderr.readline()}
+        lines = [process.stderr.readline(), process.stderr.readline()]
         assert "busy\n" in lines
+        address = re.search(r"http://127\.0\.0\.1:\d+/", "".join(lines))[0]
+        urllib.request.urlopen(address, timeout=PATIENCE).close()  # from here on the server receives the signals
         process.send_signal(signal.SIGINT)
         _, rest = process.communicate(timeout=PATIENCE)
         assert (process.returncode, rest) == (0, "")

@@ -117,7 +117,9 @@ def test_unknown_characters_are_reported_and_empty_texts_stay_empty(reader: Path
     assert found.code == 0 and found.out.startswith("ぬ ")
     assert "2 tokens of the input are not in the model's vocabulary, and read as unknown" in found.err
     assert json.loads(run_cli("fill", reader, "ぬ [MASK]", "--json").out)["unknown"] == 1
-    assert run_cli("fill", reader, "").out == "\n"
+    assert run_cli("fill", reader, "", "").out == "\n\n"
+    alone = run_cli("fill", reader, " ")
+    assert (alone.code, alone.out) == (4, "") and alone.err.startswith("error: the text is empty; give a text")
     assert run_cli("fill", reader, "[MASK]").code == 0
 
 

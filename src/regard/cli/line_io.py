@@ -112,6 +112,8 @@ def open_lines(
     """
     if text and source:
         raise ConfigError("give either texts or -i, not both")
+    if len(text) == 1 and not text[0].strip():
+        raise DataError("the text is empty; give a text, or lines on stdin, where an empty line stays empty")
     console = Console.of_verb()
     with ExitStack() as open_files:
         open_files.callback(console.close)

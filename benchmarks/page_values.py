@@ -13,6 +13,7 @@ import http.client
 import json
 import math
 import random
+import re
 import shutil
 import tempfile
 import threading
@@ -34,6 +35,7 @@ TEXTS = {
 TEXT = "je suis étudiant"
 IMAGES = {"clips": "clips#test/3", "position": "clips#test/3", "caption": "shapes#test/3"}
 """rendered inputs, by run; other models of images read a rendered digit"""
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 Numbers = Mapping[str, np.ndarray]
 
 
@@ -75,7 +77,7 @@ def expected_values(
     """(name, numbers) of every tensor whose inputs were recorded, by the equations of its layer."""
     for base in sorted({name.rpartition(".")[0] for name in tensors}):
         own = {name.rpartition(".")[2]: data for name, data in tensors.items() if name.rpartition(".")[0] == base}
-        for rule in (_attention, _feedforward, _norm, _alignment, _batch_norm):
+        for rule in (_attention, _feedforward, _norm, _alignment, _convolution, _batch_norm):
             for last, numbers in rule(base, own, tensors, weights):
                 yield f"{base}.{last}".removeprefix("."), numbers
         for last, numbers in _recurrent(base, own, tensors, weights, base in reversed_layers):
@@ -207,13 +209,42 @@ def _alignment(base: str, own: Numbers, tensors: Numbers, weights: Numbers) -> P
             yield "scores", _only(scores, slice(1, None))[None]
 
 
-def _batch_norm(base: str, own: Numbers, tensors: Numbers, weights: Numbers) -> Pairs:
-    if "convolution" not in own or f"{base}.norm.running_mean" not in weights:
+def convolve(x_CYX: np.ndarray, weights_OCIJ: np.ndarray) -> np.ndarray:
+    """3 x 3 convolution with a border of zeros."""
+    padded = np.pad(x_CYX, ((0, 0), (1, 1), (1, 1)))
+    windows_CYXIJ = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))
+    return np.einsum("cyxij,ocij->oyx", windows_CYXIJ, weights_OCIJ)
+
+
+def max_pool(x_CYX: np.ndarray) -> np.ndarray:
+    """The largest number of each window of 2 x 2; at an odd end of fewer."""
+    rows, columns = (size % 2 for size in x_CYX.shape[1:])
+    even = np.pad(x_CYX, ((0, 0), (0, rows), (0, columns)), constant_values=-np.inf)
+    return even.reshape(len(even), even.shape[1] // 2, 2, even.shape[2] // 2, 2).max((2, 4))
+
+
+def _convolution(base: str, own: Numbers, tensors: Numbers, weights: Numbers) -> Pairs:
+    """Feature maps of the small CNN, from the maps below."""
+    place = re.fullmatch(r"(encoder\.stages)\.(\d+)\.convs\.(\d+)", base)
+    if place is None or "convolution" not in own or own["convolution"].ndim != 3:
         return
-    mean, variance, gain, bias = (
-        weights[f"{base}.norm.{name}"][:, None, None] for name in ("running_mean", "running_var", "weight", "bias")
-    )
-    if own["convolution"].ndim == 3:
+    stage, number = int(place[2]), int(place[3])
+    below = tensors["encoder.image"]
+    if number:
+        below = np.maximum(tensors[f"{place[1]}.{stage}.convs.{number - 1}.norm"], 0)
+    elif stage:
+        below = max_pool(tensors[f"{place[1]}.{stage - 1}.feature_map"])
+    yield "convolution", convolve(below, weights[f"{base}.conv.weight"])
+
+
+def batch_norm_parts(weights: Numbers, base: str) -> list[np.ndarray]:
+    """Mean, variance, gain and bias of a batch normalization, per channel."""
+    return [weights[f"{base}.{name}"][:, None, None] for name in ("running_mean", "running_var", "weight", "bias")]
+
+
+def _batch_norm(base: str, own: Numbers, tensors: Numbers, weights: Numbers) -> Pairs:
+    if f"{base}.norm.running_mean" in weights and own.get("convolution", np.zeros(0)).ndim == 3:
+        mean, variance, gain, bias = batch_norm_parts(weights, f"{base}.norm")
         yield "norm", (own["convolution"] - mean) / np.sqrt(variance + 1e-5) * gain + bias
 
 
@@ -292,15 +323,6 @@ def read_page(page: Any, server: Any, trace: Mapping[str, Any], tensor: str, pla
     return float(exact)
 
 
-def check_own_functions(name: str) -> None:
-    """The functions of this file on numbers that can be checked by hand."""
-    if name == "linear":
-        weights = {"a.weight": np.array([[1.0, 2.0]]), "a.bias": np.array([3.0])}
-        assert linear(np.array([[4.0, 5.0]]), weights, "a").tolist() == [[17.0]]
-    else:
-        assert np.allclose(softmax(np.log(np.array([1.0, 3.0]))), [0.25, 0.75])
-
-
 class LocalStudio:
     """A studio on a free port of this machine, in a thread of this process."""
 
@@ -325,7 +347,7 @@ class LocalStudio:
         """The header of a new trace."""
         models = json.loads(self.get("/api/v1/models").body)["models"]
         model = next(one for one in models if one["name"] == name)
-        image = {"image": IMAGES.get(name, "digits#test/7")}
+        image = {"image": text if "#" in text else IMAGES.get(name, "digits#test/7")}
         table = {"model": model["id"], **(image if model["image"] else {"text": text})}
         return json.loads(self._request("POST", "/api/v1/traces", json.dumps(table).encode()).body)
 
@@ -347,7 +369,7 @@ def main() -> None:
     parser.add_argument("--values", type=int, default=300, help="numbers to read, over all runs")
     options = parser.parse_args()
     runs = sorted(path for path in options.runs.iterdir() if list(path.glob("checkpoints/*/model.safetensors")))
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+    browser = next(filter(None, map(shutil.which, BROWSERS)))
     found: list[PageValue] = []
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as cache:
         studio = LocalStudio(options.runs, Path(cache))

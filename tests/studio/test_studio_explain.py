@@ -3,7 +3,10 @@
 import random
 import struct
 
+import numpy as np
 import pytest
+import torch
+import torch.nn.functional as F
 
 import page_values
 from browsing import go, open_page
@@ -134,6 +137,13 @@ def test_a_page_without_a_server_explains_by_recorded_tensors_or_says_where_the_
     assert "regard studio" in texts[1]
 
 
-@pytest.mark.parametrize("name", ["linear", "softmax"])
-def test_numpy_of_the_benchmark_is_right(name):
-    page_values.check_own_functions(name)
+def test_numpy_of_the_benchmark_is_right():
+    """On numbers that can be checked by hand, and convolution and pooling beside torch."""
+    weights = {"a.weight": np.array([[1.0, 2.0]]), "a.bias": np.array([3.0])}
+    assert page_values.linear(np.array([[4.0, 5.0]]), weights, "a").tolist() == [[17.0]]
+    assert np.allclose(page_values.softmax(np.log(np.array([1.0, 3.0]))), [0.25, 0.75])
+    x, filters = torch.randn(2, 5, 7, dtype=torch.double), torch.randn(3, 2, 3, 3, dtype=torch.double)
+    expected = F.conv2d(x[None], filters, padding=1)[0].numpy()
+    np.testing.assert_allclose(page_values.convolve(x.numpy(), filters.numpy()), expected, atol=1e-12)
+    pooled = F.max_pool2d(x[None], 2, ceil_mode=True)[0].numpy()
+    np.testing.assert_array_equal(page_values.max_pool(x.numpy()), pooled)

@@ -84,14 +84,14 @@ def longest_task(page, server, address):
     wait_until(lambda: not loading and page.evaluate(IDLE) and not loading, "all is drawn", seconds=PAGE_PATIENCE)
     page.wait_for_timeout(300)
     page.evaluate(REFERENCE_TASK)
+    page.wait_for_timeout(300)  # so that its task has ended, too
     events = json.loads(browser.stop_tracing())["traceEvents"]
     marks = [event for event in events if event["name"] == "reference"]
     found = [event for event in events if event["name"] == "ThreadControllerImpl::RunTask" and "tdur" in event]
     found = [event for event in found if (event["pid"], event["tid"]) == (marks[0]["pid"], marks[0]["tid"])]
     references = [t for t in found if any(t["ts"] <= mark["ts"] <= t["ts"] + t["dur"] for mark in marks)]
-    assert len(marks) == len(references) == 2
-    began, ended = (task["ts"] for task in references)
-    tasks = [task["tdur"] for task in found if began < task["ts"] < ended]
+    assert len(marks) == 2 and references  # a trace may lack one of the two tasks
+    tasks = [task["tdur"] for task in found if task["ts"] > marks[0]["ts"] and task not in references]
     return max(tasks) / max(task["tdur"] for task in references)
 
 

@@ -224,7 +224,9 @@ class Recipe(InitFields, ABC):
 
     def eval_usage(self, run: Path) -> str:
         """Example command that scores the trained model; an imported one has no data of its own."""
-        return f"regard eval {quote_path(run)}{'' if self.data.splits() else ' --data FILE'}"
+        data: Any = getattr(self, "data", None)
+        is_imported = data is not None and not data.splits()
+        return f"regard eval {quote_path(run)}{' --data FILE' if is_imported else ''}"
 
 
 class Model(SentenceReader, ABC):

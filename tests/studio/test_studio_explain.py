@@ -92,12 +92,30 @@ def test_weights_are_listed_and_sent_in_parts(server):
     assert server.get(f"/api/v1/models/{model}/weights/nothing").status == 404
 
 
-def test_numbers_on_the_page_are_those_of_numpy(browser, server, folder):
+VALUES = {
+    "folder": (("transformer", "rnnsearch", "seq2seq"), 8),
+    "readers": (("critic", "tagger", "teller"), 5),
+    "language_runs": (("gpt", "llama", "rnnlm", "bert", "fill"), 4),
+    "image_runs": (("cnn", "vit"), 4),
+}
+"""models of each fixture, and how many numbers of each are compared: 67 in all"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fixture", VALUES)
+def test_numbers_on_the_page_are_those_of_numpy(browser, tmp_path, request, fixture):
     """Some of the values that benchmarks/page_values.py compares."""
-    with open_page(browser, server.address) as page:
-        for name in ("transformer", "rnnsearch", "seq2seq"):
-            found = page_values.compare(page, server, folder / name, name, TEXT, 8)
-            assert len(found) == 8 and max(one.relative for one in found) < 2e-5, found
+    runs, (names, count) = request.getfixturevalue(fixture), VALUES[fixture]
+    runs = runs / "runs" if (runs / "runs").is_dir() else runs
+    studio = page_values.LocalStudio(runs, tmp_path)
+    try:
+        with open_page(browser, studio.address) as page:
+            for name in names:
+                text = page_values.TEXTS.get(name, TEXT)
+                found = page_values.compare(page, studio, runs / name, name, text, count)
+                assert len(found) == count and max(one.relative for one in found) < 2e-5, found
+    finally:
+        studio.server.should_exit = True
 
 
 def test_a_classifiers_logit_is_explained_down_to_a_weight_matrix(browser, single_pass_server):
